@@ -250,13 +250,13 @@ def said(taken: Workings, operation: MicroOperation) -> str:
         case AttributeCell(thing, name):
             return f"the attribute {name} of {min(things[thing].names)}"
         case NameCell((directory, name)):
-            verb = "no name" if operation.kind is MicroKind.DELETE_DIR_ENTRY else "the name"
-            return f"{verb} {name} in {min(things[directory].names)}"
+            what = "the removal of name" if operation.kind is MicroKind.DELETE_DIR_ENTRY else "the name"
+            return f"{what} {name} in {min(things[directory].names)}"
 
 
 def what_shows(graph: Graph, conflict: Conflict) -> str:
     if conflict.there is None or conflict.missing is None:
-        return conflict.about or "forbidden by several clauses together"
+        return f"seen in {conflict.about}" if conflict.about else "forbidden by several clauses together"
     missing = _part_words(graph, conflict.missing)
     if conflict.there >= len(graph.workings.operations):
         return f"{_part_words(graph, conflict.there)} had returned, {missing} is not there"

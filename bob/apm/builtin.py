@@ -10,7 +10,7 @@ from bob.errors import UsageError, meant
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 ATOMIC_CONTENTS = matching("never any any", "whole overwrite|append block")
-"""Contents come with the size that shows them."""
+"""Contents persist together with the size that shows them."""
 SAFE_FLUSH = matching("durable fsync-file data|size|attributes|entry")
 SAFE_RENAME = matching("ordered append rename|rename-over same-file")
 
@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 def builtin(name: str) -> Model:
     """Return a built-in model. Raises UsageError if the name is unknown."""
     if name not in _MODELS:
-        raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
+        raise UsageError(f"unknown built-in model {name!r}", hint=meant(name, _MODELS))
     about, own = _MODELS[name]
     promised = clauses.closed({*_COMMON, *own})
     findings = tuple(

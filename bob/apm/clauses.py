@@ -100,11 +100,11 @@ class InTurn:
         if self == JOURNALED:
             return "names and sizes are persisted in the order of their changes"
         if self == SYNCED:
-            return "sizes are persisted before a later call that syncs returns, whatever it is given"
+            return "every change of a size is persisted before a later sync call returns, whatever file it syncs"
         if self == OWN_FIRST:
-            return "an order of one file, a name last, is kept also of a file that was synced before"
+            return "an order of changes of one file that ends with its name also holds if the file was synced before"
         changed = f"{_CHANGED[self.before]} are persisted before later {_CHANGED[self.after]}"
-        return f"{changed}, as long as no call asks for these alone"
+        return f"{changed}, unless a call asks for these alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Whole:
     @property
     def words(self) -> str:
         if self == _CUT:
-            return f"{_A[self.kind]} changes the size and takes out whole 4 KiB blocks at once"
+            return f"{_A[self.kind]} changes the size and frees whole 4 KiB blocks at once"
         if self.unit is Unit.WHOLE:
             return f"{_A[self.kind]} is all there or not at all"
-        return f"of {_A[self.kind]} each 4 KiB block is all there or not at all"
+        return f"each 4 KiB block of {_A[self.kind]} is all there or not at all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +176,9 @@ class Intact:
     @property
     def words(self) -> str:
         if self.part is TreePart.KEPT:
-            return "of a file that is not removed, replaced or cut a crash leaves no contents that no operation made"
-        return f"a crash leaves no {self.part} that no operation made"
+            what = "contents that no operation made"
+            return f"a crash never leaves {what} in a file that was not removed, replaced or truncated"
+        return f"a crash never leaves {self.part} that no operation made"
 
 
 Clause = Ordered | InTurn | Whole | Never | Durable | Intact
@@ -201,13 +202,13 @@ _DURABLE = {
     What.DATA: "the data",
     What.SIZE: "the size",
     What.ATTRIBUTES: "every attribute",
-    What.ENTRY: "the entry that it was made with",
+    What.ENTRY: "the name that it was created with",
     What.NAMES: "every link and rename of it",
     What.ENTRIES: "every name in it",
-    What.PARENT: "the entry of its directory",
+    What.PARENT: "the name of its directory",
     What.OTHER_OVERWRITES: "every overwrite of another file",
-    What.OTHER_APPENDS: "every append to another file (and whatever else changed its size)",
-    What.OTHER_NAMES: "every other name that was made, moved or removed",
+    What.OTHER_APPENDS: "every append to another file, or other change of its size,",
+    What.OTHER_NAMES: "every other name that was created, moved or removed",
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
 WHATS = tuple(_DURABLE)  # objects of durability in clauses; others are for tables only
@@ -308,7 +309,7 @@ def clause_of(name: str) -> Clause:
     if isinstance(found, Ordered) and written.endswith(UNLESS_SYNCED):
         return replace(found, unless_synced=True)
     if found is None or written.endswith(UNLESS_SYNCED):
-        raise MalformedError(f"{name!r} is no clause of a model")
+        raise MalformedError(f"unknown clause {name!r}")
     return found
 
 
@@ -318,7 +319,7 @@ def matching(*texts: str) -> tuple[Clause, ...]:
     :data:`ANY`, have a ``*``, or be several with a ``|``. Raises ValueError for a text that no clause has."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
-        raise ValueError(f"{slips[0]!r} is no clause")
+        raise ValueError(f"no clause matches {slips[0]!r}")
     return tuple(clause for those in found.values() for clause in those)
 
 
@@ -368,17 +369,17 @@ def saying_more(clause: Clause) -> tuple[Clause, ...]:
 
 _WHERE = {
     AppendPart.ANYWHERE: "",
-    AppendPart.TAIL: " in the block that the file ended in before, as long as no call asks for a part of the file",
-    AppendPart.LAST: " in the block that the file ends in, if the append began it",
-    AppendPart.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
+    AppendPart.TAIL: ", in the block where the file ended before, unless a call asks for a part of the file",
+    AppendPart.LAST: ", in the last block of the file, if the append began that block",
+    AppendPart.EARLIER: ", in blocks that it began before the last one, unless a call asks for a part of the file",
 }
 _CHANGED = {
-    Means.OVERWRITES: "overwrites and holes that are made",
+    Means.OVERWRITES: "overwrites and zeroed ranges",
     Means.APPENDS: "appends",
-    Means.SIZES: "sizes that are set",
+    Means.SIZES: "changes of a size by truncate or fallocate",
     Means.NAMES: "names and attributes",
     Means.OWN: "changes of a file",
-    Means.SYNCED_NAMES: "names and attributes of what was synced before, or beside its names",
+    Means.SYNCED_NAMES: "names and attributes of a file that was synced before, or of files beside it",
 }
 _A = {kind: f"{'an' if kind[0] in 'aou' else 'a'} {kind.replace('-', ' ')}" for kind in ChangeKind}
 _BY_NAME = {clause.name: clause for clause in every_written()}

@@ -92,7 +92,7 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Return the implications of ``workload`` as it is simulated. Raises UsageError if it is refused, or unknown."""
+    """Simulate ``workload``, and return its implications. Raises UsageError if it is refused, or unknown."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 

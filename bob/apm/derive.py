@@ -1,7 +1,10 @@
-"""Derive a model: the strongest that allows every observation, and of that what one can rely on. All clauses are
-promised at first, and observations refute some for certain (:func:`bob.apm.allowed.refuted`). If only several clauses
-together forbid an observation, bob drops those that would not be promised anyway, else orderings, else all but those
-against garbage. A clause that held is promised if that says something about untried workloads (docs/models.md)."""
+"""Derive a model: the strongest that allows every observation, without the clauses that one cannot rely on.
+
+All clauses are promised at first, and observations refute some for certain (:func:`bob.apm.allowed.refuted`). If only
+several clauses together forbid an observation, bob drops those that would not be promised anyway, else orderings, else
+all but those against garbage. A clause that held is promised if that says something about untried workloads
+(docs/models.md).
+"""
 
 from __future__ import annotations
 
@@ -256,21 +259,21 @@ def _finding(
     if clause in refutations:
         return ClauseFinding(clause, ClauseStatus.REFUTED, False, *numbers, refutations[clause])
     if not count.workloads:
-        return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=False, reason="no workload puts it to the test")
+        return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=False, reason="no workload tests it")
     asked = needed(clause)
     tried, surely = counts.circumstances(clause)
     status = ClauseStatus.EXHAUSTIVE if count.exhaustive and asked <= surely else ClauseStatus.SAMPLED
     reason = None
     if isinstance(clause, clauses.Whole) and clause.unit is Unit.WHOLE and clause.kind in clauses.DATA_KINDS:
-        reason = "nothing is known of larger ones than were tried"
+        reason = "nothing is known about larger writes than those tested"
     elif trust is Trust.EXHAUSTIVE and (untried := sorted(asked - tried)):
-        reason = f"it was not tried {' or '.join(untried)}"
+        reason = f"it was not tested {' or '.join(untried)}"
     elif trust is Trust.EXHAUSTIVE and status is ClauseStatus.SAMPLED:
-        reason = "no workload that tries it so was explored exhaustively"
+        reason = "no workload that tests it in this way was explored exhaustively"
     elif lucky := next((other for other in _alike(clause) if other in refutations), None):
-        reason = f"«{lucky.name}», which is given by the same means, is refuted"
+        reason = f"«{lucky.name}», which holds by the same means, is refuted"
     elif alone := next((other for other in _with(clause) if not counts.of(other).workloads), None):
-        reason = f"«{alone.name}», which goes with it, was never put to the test"
+        reason = f"«{alone.name}», which belongs with it, was never tested"
     return ClauseFinding(clause, status, reason is None, *numbers, reason=reason)
 
 

@@ -45,7 +45,7 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that one model promises; the other fields are about the other model."""
+    """A clause that only the model ``promised_by`` promises, and how it stands in the other model."""
 
     clause: str
     meaning: str
@@ -155,7 +155,7 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:
-        screen.print(f"{one.name} and {other.name} do not promise the same, but no small workload tells them apart")
+        screen.print(f"{one.name} and {other.name} differ, but no small workload shows the difference")
     for promising, parts in groupby(found, key=lambda apart: (apart.stronger.name, apart.weaker.name)):
         told = list(parts)
         screen.print(Text(f"{promising[0]} promises, {promising[1]} does not ({len(told)}):", "bold"))
@@ -192,7 +192,7 @@ def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
     screen.print(Text.assemble((f"{path}", "bold"), f": {found.after.about}"), soft_wrap=True)
     for heading, clauses in (
         ("no longer promised", found.gone - frozenset(map(without_exception, found.weaker))),
-        ("promised only of what no sync persists", found.weaker),
+        ("promised only for changes that no sync persists", found.weaker),
         ("newly promised", found.new - found.weaker),
     ):
         if clauses:
@@ -216,7 +216,9 @@ def _changed(apart: Apart) -> list[str]:
     assert apart.tree is not None
     before, names = set(apart.before), {path for path, _entry in apart.tree}
     new = lines(tuple(named for named in apart.tree if named not in before)) if set(apart.tree) - before else []
-    return [*new, *(f"no {path}" for path, _entry in apart.before if path not in names)] or ["all as it was"]
+    return [*new, *(f"no {path}" for path, _entry in apart.before if path not in names)] or [
+        "everything as it was before"
+    ]
 
 
 def _entry(path: str, entry: ModelEntry) -> str:
@@ -238,7 +240,7 @@ def soundness(found: CheckDocument) -> str:
 
 def print_checks(screen: Console, checks: Sequence[CheckDocument]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
+    for heading in ("model", "on", "promises", "forbids", "of held-out", "tightness", "counted in"):
         table.add_column(Text(heading, "bob.dim"), overflow="fold")
     for found in checks:
         table.add_row(

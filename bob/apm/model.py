@@ -152,7 +152,7 @@ def to_json(model: Model) -> dict[str, Any]:
 def from_json(plain: Mapping[str, Any]) -> Model:
     """Return the model in plain JSON. Raises MalformedError if it is damaged or something else."""
     if plain.get("schema") != SCHEMA:
-        raise MalformedError(f"this is no model: its schema is {plain.get('schema')!r}", hint=f"it should be {SCHEMA}")
+        raise MalformedError(f"not a model: its schema is {plain.get('schema')!r}", hint=f"expected {SCHEMA}")
     try:
         document = decode(ModelDocument, plain)
         decode(SourceDocument, document.source)
@@ -160,7 +160,9 @@ def from_json(plain: Mapping[str, Any]) -> Model:
     except ValueError as error:
         raise MalformedError(f"this model is damaged: {error}", hint="derive it again") from None
     if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
-        raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
+        raise MalformedError(
+            f"the clause {twice[0]!r} occurs twice", hint="older files may have another spelling of it"
+        )
     return adapt(Model, document, findings=findings)
 
 
@@ -176,7 +178,7 @@ def load(path: Path) -> Model:
     except documents.ChangedError as error:
         raise MalformedError(f"{path}: {error}", hint=documents.BY_HAND) from None
     except ValueError as error:
-        raise MalformedError(f"{path} is no model: {error}", hint=_WRITTEN) from None
+        raise MalformedError(f"{path} is not a model: {error}", hint=_WRITTEN) from None
     try:
         return from_json(document)
     except MalformedError as error:

@@ -28,7 +28,8 @@ def named_model(name: str) -> Model:
     derived = _shipped_models()
     if name in derived:
         return load(derived[name])
-    raise UsageError(f"there is no model {name!r}", hint=meant(name, model_names(), "a file of `bob apm derive`, or"))
+    hint = meant(name, model_names(), "name a file of `bob apm derive`, or one of")
+    raise UsageError(f"unknown model {name!r}", hint=hint)
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:

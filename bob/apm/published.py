@@ -35,13 +35,13 @@ def from_published(configuration: str, table: Published) -> Model:
     """Return the model of a column of a published table. Raises UsageError if it has no such column."""
     if configuration not in table.configurations:
         raise UsageError(
-            f"the published table has no column {configuration!r}", hint=f"it has {', '.join(table.configurations)}"
+            f"the published table lacks a column {configuration!r}", hint=f"it has {', '.join(table.configurations)}"
         )
     refuted = {
         clause: row for row, against in _REFUTED.items() if configuration in table.fails[row] for clause in against
     }
     findings = tuple(_finding(clause, refuted.get(clause)) for clause in clauses.every_clause())
-    about = f"{configuration} as published: all that {table.source} found no violation of"
+    about = f"{configuration} as published: promises everything that {table.source} did not find violated"
     return Model(configuration, about, findings, {"published": table.source})
 
 
@@ -49,5 +49,5 @@ def _finding(clause: Clause, row: str | None) -> ClauseFinding:
     if row is not None:
         return ClauseFinding(clause, ClauseStatus.REFUTED, promised=False, reason=f"a violation of {row} is published")
     if clause in _OF_NOTHING:
-        return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=False, reason="the table does not speak of it")
+        return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=False, reason="the table does not cover it")
     return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=True)

@@ -52,13 +52,13 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
         taken = takes | {more for clause in takes & promised for more in _saying_more(clause)}
         then = set(clauses.closed((promised - taken - clauses.saying_less(takes)) | gives))
         if left := sorted(clause.name for clause in takes & then):
-            hint = "it follows from others: take one of those, too"
+            hint = "other clauses imply it: take away one of them, too"
             raise UsageError(f"{words!r} leaves {left[0]!r} promised", hint=hint)
         reasons |= dict.fromkeys(then ^ promised, f"what if: {words}")
         promised = then
     after, before = frozenset(promised), model.promised
     if after == before:
-        raise UsageError(f"together these change nothing of {model.name}", hint=f"bob apm show {model.name}")
+        raise UsageError(f"together, these leave {model.name} as it was", hint=f"bob apm show {model.name}")
     findings = {finding.clause: finding for finding in model.findings}
     for clause in sorted(after ^ before, key=lambda one: one.name):
         findings[clause] = ClauseFinding(clause, ClauseStatus.ASSUMED, clause in after, reason=reasons[clause])
@@ -79,8 +79,8 @@ def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
         gives, takes = named.made(promised)
         return (gives, takes) if sign is not False else (takes, gives)
     if sign is None:
-        hint = meant(text.casefold(), NAMED, "a clause has a sign, +CLAUSE or -CLAUSE; changes in plain words")
-        raise UsageError(f"{said!r} is no change of a model", hint=hint)
+        hint = meant(text.casefold(), NAMED, "named changes")
+        raise UsageError(f"invalid change {said!r}; expected +CLAUSE, -CLAUSE or a named change", hint=hint)
     try:
         found = frozenset(clauses.matching(text))
     except ValueError as slip:
@@ -163,12 +163,12 @@ def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
 
 NAMED: Mapping[str, NamedChange] = {
     "fsync persists only its file": NamedChange(
-        "a sync of a file or directory overtakes what else was done before it, which stays in order among itself "
+        "a sync of a file or directory overtakes other earlier changes, which keep their order among themselves "
         "(ext3-fast of OSDI'14, section 4.6)",
         _only_its_file,
     ),
     "safe rename": NamedChange("an append to a file is there before a later rename of it", _given(SAFE_RENAME)),
-    "safe file flush": NamedChange("fsync of a file keeps the name that it was made with, too", _given(SAFE_FLUSH)),
+    "safe file flush": NamedChange("fsync of a file also keeps the name it was created with", _given(SAFE_FLUSH)),
     "atomic contents": NamedChange(
         "each 4 KiB block of a write is all there or not at all, with the size that shows it", _given(ATOMIC_CONTENTS)
     ),
@@ -177,7 +177,7 @@ NAMED: Mapping[str, NamedChange] = {
         _given(clauses.matching("whole append any", "never append any")),
     ),
     "directory operations in order": NamedChange(
-        "names are made, moved and removed in program order",
+        "creations, moves and removals of names persist in program order",
         _given(clauses.orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
     ),
     "everything in order": NamedChange(

@@ -338,7 +338,7 @@ def test_the_file_says_where_it_is_from_and_what_it_cannot_say() -> None:
         "it lacks «durable fdatasync-file data», «durable fdatasync-file size», «durable fsync-directory entries», «durable fdatasync-directory entries»."
     )
     assert line_with(not_sayable(strong)[0]) == snapshot(
-        "ALICE's own «sync» orders what an fsync covers before all that follows, so a model that promises less cannot be said with it. This one promises that much. All the same the return of an fsync is another operation here (a stdout without text), so that what is ordered is what the model says."
+        "ALICE's own «sync» orders what an fsync covers before everything that follows. A model that promises less cannot use it. This model promises that much. Still, this file turns the return of an fsync into another operation (a stdout without text), so that only the model's clauses order operations."
     )
     lesser = {clause_of("never-in append last-block stale"), clause_of("in-turn names appends")}
     assert not [sentence for sentence in not_sayable(weak) if "allows more" in sentence]

@@ -106,4 +106,4 @@ def test_a_change_that_leaves_what_it_takes_is_refused(said: list[str]) -> None:
     assert text_with(str(caught.value), "in-turn names names") == snapshot(
         "'-in-turn names names' leaves 'in-turn names names' promised"
     )
-    assert caught.value.hint == snapshot("it follows from others: take one of those, too")
+    assert caught.value.hint == snapshot("other clauses imply it: take away one of them, too")

@@ -26,7 +26,7 @@ from tests.apm.cases import EVERYTHING, NOTHING, model, without_order
 from wording import line_with, text_with
 
 SAFE = {clause_of("ordered append rename-over same-file"), clause_of("whole rename-over whole")}
-REPLACED = "A file that is replaced"
+REPLACED = "A file that a program replaces"
 
 
 def refuting(clause: Clause, evidence: str, witness: str | None = None) -> Model:
@@ -50,12 +50,12 @@ def test_what_is_promised_can_be_relied_on_and_what_is_refuted_cannot() -> None:
     assert REPLACED not in section(whole, "What you can rely on")
     told = section(whole, "What you cannot rely on")
     assert REPLACED in told and line_with(told, 1, 2) == snapshot(
-        "- A file that is replaced (a new one is written and renamed over it, without fsync) has its old or its new contents. (1 of the 2 clauses that it needs are promised; refuted: the new name is there, the data is not)"
+        "- A file that a program replaces (it renames a new one over it, without fsync) has its old or its new contents. (1 of the 2 clauses that it needs are promised; refuted: the new name is there, the data is not)"
     )
     unknown = section(text(model(NOTHING)), "What is not promised")
     assert REPLACED in unknown and section(text(model(NOTHING)), "What you can rely on") == snapshot("""\
 
-Nothing of what programs usually rely on.
+Nothing that programs usually rely on.
 """)
 
 
@@ -77,7 +77,7 @@ def test_an_idiom_rests_on_clauses_in_file_order_and_not_on_a_slip() -> None:
     slip = 'group = [{title = "t", about = "a", idiom = [{sentence = "s", rests_on = ["whole apend whole"]}]}]'
     with pytest.raises(ShapeError) as caught:
         declared(IdiomsDeclaration, slip)
-    assert str(caught.value) == snapshot("group[0].idiom[0]: 'whole apend whole' is no clause")
+    assert str(caught.value) == snapshot("group[0].idiom[0]: no clause matches 'whole apend whole'")
     with pytest.raises(ShapeError):
         declared(IdiomsDeclaration, slip.replace("rests_on", "rest_on"))
 
@@ -187,7 +187,7 @@ def test_without_graphviz_there_is_no_picture_and_a_hint(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingProgramError) as raised:
         lattice([model(NOTHING)])
-    assert str(raised.value) == snapshot("Graphviz is needed to draw models, and there is no dot")
+    assert str(raised.value) == snapshot("bob needs Graphviz to draw models, and dot is missing")
     assert text_with(raised.value.hint, "apt-get") == snapshot("install it: apt-get install graphviz")
 
 

@@ -183,7 +183,7 @@ def test_what_held_where_nothing_would_break_it_is_not_promised(tmp_path: Path) 
     (tmp_path / "two").mkdir()
     model = derived(tmp_path / "two", workload("create /n; setxattr /n user.x 3"), MADE)
     found = model.finding(clause_of("in-turn names names"))
-    assert not found.promised and found.reason == snapshot("it was not tried with a sync of something else")
+    assert not found.promised and found.reason == snapshot("it was not tested with a sync of something else")
 
 
 def test_a_workload_that_is_there_to_refute_puts_nothing_to_the_test(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_design_that_does_not_exist_is_a_model_that_all_commands_take(
     assert text_with(said.splitlines()[0], "apm/ext3-j-what-if.json", "ext3-j") == snapshot(
         "apm/ext3-j-what-if.json: what if: ext3-j, but fsync persists only its file"
     )
-    assert line_with(said, 450) == snapshot("promised only of what no sync persists (450 clauses):")
+    assert line_with(said, 450) == snapshot("promised only for changes that no sync persists (450 clauses):")
     assert "ordered any any same-directory|other-directory unless-synced" in said
     for command in ("show", "states", "export"):
         more = {"states": ["create /a"], "export": ["ext3-j", "ext3-o", "--svg", "m.svg"]}
@@ -122,7 +122,7 @@ def test_without_graphviz_a_page_has_no_picture_and_a_picture_is_refused(
     assert (
         text_with(capsys.readouterr().err, "apt-get install graphviz")
         == snapshot("""\
-bob: Graphviz is needed to draw models, and there is no dot
+bob: bob needs Graphviz to draw models, and dot is missing
 hint: install it: apt-get install graphviz
 """)
         and not picture.exists()
@@ -174,7 +174,7 @@ hint: give a run of the same configuration with other workloads (bob probe --pro
         (
             ["states", "ext5", "create /a"],
             snapshot("""\
-bob: there is no model 'ext5'
+bob: unknown model 'ext5'
 hint: did you mean 'ext2'?
 """),
         ),
@@ -197,14 +197,14 @@ hint: see its setup
         (
             ["what-if", "ext4-o", "-safe renam"],
             snapshot("""\
-bob: 'safe renam' is no clause
+bob: no clause matches 'safe renam'
 hint: did you mean 'safe rename'?
 """),
         ),
         (
             ["what-if", "ext4-o", "-safe rename", "+safe rename"],
             snapshot("""\
-bob: together these change nothing of ext4-o
+bob: together, these leave ext4-o as it was
 hint: bob apm show ext4-o
 """),
         ),
@@ -232,7 +232,7 @@ hint: it lacks run.json; bob probe --out DIR makes a run directory
         (
             ["show", "/etc/hosts"],
             snapshot("""\
-bob: /etc/hosts is no model: Extra data: line 1 column 6 (char 5)
+bob: /etc/hosts is not a model: Extra data: line 1 column 6 (char 5)
 hint: `bob apm derive` writes models
 """),
         ),
@@ -257,7 +257,7 @@ def test_a_model_is_named_as_built_in_as_a_file_or_as_one_that_is_shipped(tmp_pa
     assert named_model(str(tmp_path / "mine.json")).promised == shipped.promised
     with pytest.raises(UsageError) as refused:
         named_model("ext4-order")
-    assert text_with(str(refused.value), "ext4-order") == snapshot("there is no model 'ext4-order'")
+    assert text_with(str(refused.value), "ext4-order") == snapshot("unknown model 'ext4-order'")
     assert "ext4-ordered" in (refused.value.hint or "")
 
 

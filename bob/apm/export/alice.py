@@ -21,19 +21,19 @@ _BY_ALICE = clauses.matching(
 )  # ALICE's disk operation ``sync`` orders this before all that follows, whatever a class says
 
 _ALWAYS = (
-    "ALICE does not record attributes, modes and owners, nor holes that fallocate makes. It stops at a program that "
-    "calls syncfs or sync_file_range. It cannot replay the rename of a directory. A symbolic link is a file or a "
-    "directory to it.",
-    "ALICE does not tell O_SYNC from O_DSYNC: such a write has what the model promises for both.",
-    "A write makes the file as long as it reaches when ALICE replays it. So it needs that size here, beside what the "
-    "model says; without the size it would not be seen in bob's trees either, but where a file is cut within a block "
-    "and grows again. There ALICE shows zeros, also where the model allows the old data; and it "
-    "shows new data only with its size.",
-    "Pieces are those of ALICE's splits, by count or aligned, but never less than a sector: bob's own are those of "
-    "('aligned', 512). A file grows to the ends of 4 KiB blocks, and to its last size. A piece of which calls wrote "
-    "different parts counts as one.",
-    "Where data is missing but the size is there, zeros are what the size alone leaves, and garbage, where the model "
-    "allows stale contents, is a write of its own. The gap that a write past the end leaves shows zeros only.",
+    "ALICE does not record attributes, modes, owners, or holes that fallocate makes. It stops at a program that calls "
+    "syncfs or sync_file_range. It cannot replay the rename of a directory. It takes a symbolic link for a file or a "
+    "directory.",
+    "ALICE does not distinguish O_SYNC from O_DSYNC. A write with either has what the model promises for both.",
+    "When ALICE replays a write, the file grows to the end of the write. So a write here needs that size, in addition "
+    "to what the model says. In bob's trees, too, a write does not show without its size, with one exception: a file "
+    "that is truncated within a block and grows again. There ALICE shows zeros even if the model allows the old data, "
+    "and it shows new data only with its size.",
+    "The pieces of a write are those of ALICE's splits, by count or aligned, but never smaller than a sector. bob's "
+    "own pieces are those of ('aligned', 512). A file grows to the ends of 4 KiB blocks, and to its last size. If "
+    "several calls wrote parts of a piece, it still counts as one.",
+    "If data is missing but the size is there, the size alone leaves zeros. If the model allows stale contents, "
+    "garbage is a separate write. The gap before a write past the end of a file shows only zeros.",
 )
 
 
@@ -45,7 +45,7 @@ def alice_module(model: Model) -> str:
     return template.render(
         heading=_safe(f"The persistence model {model.name}."),
         about=fill(_safe(model.about), _WIDTH),
-        origin=[_item(f"{key}: {value}") for key, value in origin(model.source)] or ["nothing that it names"],
+        origin=[_item(f"{key}: {value}") for key, value in origin(model.source)] or ["an unknown origin"],
         limits=[_item(sentence) for sentence in not_sayable(model)],
         name=ascii(model.name),
         whole=_table(promised, clauses.Whole, ("kind",), "unit"),
@@ -60,16 +60,16 @@ def not_sayable(model: Model) -> list[str]:
     promised, found = model.promised, []
     if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
         found.append(
-            "ALICE's own «sync» orders what an fsync covers before all that follows, so a model that promises less "
-            f"cannot be said with it. This one does promise less: it lacks {_named(weaker)}. Therefore the return of "
-            "an fsync is another operation here (a stdout without text), which ALICE orders nothing by itself; an "
-            "explorer that puts in a sync of ALICE's own checks a stronger model than this one."
+            "ALICE's own «sync» orders what an fsync covers before everything that follows. A model that promises "
+            f"less cannot use it. This model promises less: it lacks {_named(weaker)}. So this file turns the return "
+            "of an fsync into another operation (a stdout without text), which by itself orders nothing. An explorer "
+            "that inserts ALICE's own syncs checks a stronger model than this one."
         )
     else:
         found.append(
-            "ALICE's own «sync» orders what an fsync covers before all that follows, so a model that promises less "
-            "cannot be said with it. This one promises that much. All the same the return of an fsync is another "
-            "operation here (a stdout without text), so that what is ordered is what the model says."
+            "ALICE's own «sync» orders what an fsync covers before everything that follows. A model that promises "
+            "less cannot use it. This model promises that much. Still, this file turns the return of an fsync into "
+            "another operation (a stdout without text), so that only the model's clauses order operations."
         )
     if missing := [
         part
@@ -77,33 +77,38 @@ def not_sayable(model: Model) -> list[str]:
         if clauses.Intact(part) not in promised and part not in (clauses.TreePart.ATTRIBUTES, clauses.TreePart.KEPT)
     ]:
         found.append(
-            f"The model does not promise that a crash leaves no {' or '.join(missing)} that no operation made; ALICE "
-            "never makes such states, so it checks a stronger model."
+            f"The model allows a crash to leave {' or '.join(missing)} that no operation made. ALICE never makes such "
+            "states, so it checks a stronger model."
         )
     if clauses.OWN_FIRST not in promised and any(
         isinstance(clause, clauses.Ordered) and clause.is_of_a_name for clause in promised
     ):
         found.append(
-            "An order of one file whose last is a name does not hold where the file was synced before; such orders are "
-            "left out here, so ALICE checks a weaker model."
+            "An order of changes of one file that ends with its name does not hold if the file was synced before. This "
+            "file leaves out such orders, so ALICE checks a weaker model."
         )
     if any(isinstance(clause, clauses.Ordered) and clause.unless_synced for clause in promised):
         found.append(
-            "The model has orders that a sync may overtake; they are left out here, so ALICE checks a weaker model."
+            "The model has orders that a sync may overtake. This file leaves them out, so ALICE checks a weaker model."
         )
     if odd := [
         what
         for what in clauses.WHATS
         if (clauses.Durable(Call.O_SYNC, what) in promised) != (clauses.Durable(Call.O_DSYNC, what) in promised)
     ]:
-        found.append(f"O_SYNC and O_DSYNC differ in this model ({', '.join(odd)}): here both promise what both do.")
+        found.append(
+            f"O_SYNC and O_DSYNC differ in this model ({', '.join(odd)}). Here each promises only what both promise."
+        )
     if unshown := [fill for fill in clauses.Fill if clauses.Never(ChangeKind.OVERWRITE, fill) not in promised]:
-        found.append(f"The model allows {' and '.join(unshown)} where an overwrite's data belongs; not made here.")
+        found.append(
+            f"The model allows {' and '.join(unshown)} where an overwrite's data belongs. This file does not make them."
+        )
     unsaid = promised - _said(promised)
     if lesser := [clause for clause in clauses.every_written() if clause in unsaid]:
         found.append(
-            "Of a part of an append, its size among them, of the blocks that a cut takes out, and of what no call asks "
-            f"for alone nothing is said here, so this file allows more than the model, which promises {_named(lesser)}."
+            "This file says nothing about parts of an append (its size among them), about the blocks that a truncate "
+            "frees, or about changes that no call asks for alone. So it allows more than the model, which promises "
+            f"{_named(lesser)}."
         )
     return [*found, *_ALWAYS]
 

@@ -11,7 +11,7 @@ from bob.apm.model import Model
 from bob.schema import Declaration, OneLine, declared, mistakes_in, toml
 
 _FILE = Path(__file__).with_name("claims.toml")
-_HINT = "its head says what belongs there"
+_HINT = "the head of the file says what belongs there"
 
 
 class Idiom(Declaration, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ def lattice(models: Sequence[Model]) -> str:
         drawn = subprocess.run(["dot", "-Tsvg"], input=dot(found, ties), capture_output=True, check=True, text=True)
     except FileNotFoundError:
         hint = "install it: apt-get install graphviz"
-        raise MissingProgramError("Graphviz is needed to draw models, and there is no dot", hint=hint) from None
+        raise MissingProgramError("bob needs Graphviz to draw models, and dot is missing", hint=hint) from None
     picture = re.sub(r"<!--.*?-->\n|<title>.*?</title>\n", "", drawn.stdout[drawn.stdout.index("<svg") :], flags=re.S)
     head = f'<svg class="bob-lattice" role="img" aria-label="{escape(clean(picture_in_words(found, ties)))}"'
     return picture.replace("<svg", head, 1).replace(">", f">\n<style>{STYLE}</style>", 1)

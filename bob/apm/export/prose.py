@@ -63,7 +63,7 @@ def _told(model: Model) -> dict[str, Any]:
 
 def _why(finding: ClauseFinding) -> str:
     if finding.refutation is not None:
-        together = "" if finding.refutation.alone else " (of a crash state that several clauses forbid together)"
+        together = "" if finding.refutation.alone else " (in a crash state that several clauses forbid together)"
         return f"{finding.refutation.evidence}{together}"
     if finding.reason:
         return finding.reason
@@ -74,22 +74,24 @@ def _why(finding: ClauseFinding) -> str:
 
 def _groups(model: Model) -> Iterable[ClauseGroup]:
     yield ClauseGroup(
-        "What comes all at once",
-        "A change that is not whole may be there in part, in any part of its sectors and names.",
+        "What is atomic",
+        "A change that is not atomic may be there in part, with any of its sectors and names.",
         cells(model, _of(Whole)),
     )
     yield ClauseGroup(
-        "What may be found where data is missing",
-        "A file can be long enough on the disk before its data is.",
+        "What may show in place of missing data",
+        "A file's size may reach the disk before its data does.",
         cells(model, _of(Never)),
     )
     yield ClauseGroup(
-        "What comes in turn",
-        "What no call asks for alone, the kernel writes in an order of its own: in that of the program, or in another.",
+        "What the kernel writes in order",
+        "The kernel chooses the order of changes that no call asks for alone: the program's order, or another one.",
         cells(model, [*_of(InTurn), *(one for one in (JOURNALED, SYNCED) if model.finding(one).promised)]),
     )
     yield ClauseGroup(
-        "What a crash leaves alone", "A crash should leave nothing that no operation did.", cells(model, _of(Intact))
+        "What a crash leaves alone",
+        "A crash should not leave anything that no operation made.",
+        cells(model, _of(Intact)),
     )
 
 

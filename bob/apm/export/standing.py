@@ -19,10 +19,10 @@ class Standing(Enum):
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
-    ASSUMED = "○", "holds", "promised, and assumed: no run was asked"
+    ASSUMED = "○", "holds", "promised, but only assumed: no run tested it"
     DOUBTED = "?", "unknown", "not promised, though nothing refutes it"
     REFUTED = "×", "fails", "not promised: a crash state refutes it"
-    UNTRIED = "–", "skipped", "not promised: nothing puts it to the test"
+    UNTRIED = "–", "skipped", "not promised: no run tests it"
 
     def __init__(self, mark: str, tone: str, meaning: str) -> None:
         self.mark, self.tone, self.meaning = mark, tone, meaning
@@ -109,14 +109,14 @@ def durability(model: Model) -> Matrix:
 
 
 _RELATIONS: Mapping[Relation, tuple[str, str]] = {
-    Relation.SAME_FILE: ("Changes of the same file", "Both are about one file, or one directory."),
+    Relation.SAME_FILE: ("Changes of the same file", "Both changes are about one file, or one directory."),
     Relation.SAME_DIRECTORY: (
         "Changes in the same directory",
-        "They are about two files, but change names in one directory, or their files have names there.",
+        "The changes are about two files, but change names in one directory, or their files have names there.",
     ),
     Relation.OTHER_DIRECTORY: (
         "Changes in different directories",
-        "They have neither a file nor a directory in common.",
+        "The changes have neither a file nor a directory in common.",
     ),
 }
 
