@@ -79,7 +79,7 @@ def results_in(document: Mapping[str, Any]) -> list[Result]:
         return [from_json(document)]
     several = document.get("results" if schema == SEVERAL else "programs")
     if not isinstance(several, list | tuple):
-        raise MalformedError("the result document is damaged: it has no list of results")
+        raise MalformedError("the result document is damaged: it lacks a list of results")
     return [from_json(one) for one in several]
 
 

@@ -101,7 +101,7 @@ class Checks:
 @dataclass(frozen=True, slots=True)
 class Missed:
     """A tree that the file system ``configuration`` leaves and ``clauses`` of a model forbid (empty: unknown which).
-    ``is_wrong``: the model was derived of that file system, so it is wrong, or bob."""
+    ``is_wrong``: the model was derived from that file system, so the model or bob is wrong."""
 
     configuration: str
     evidence: str
@@ -113,7 +113,8 @@ class Missed:
         by = f", by {' and '.join(map(repr, self.clauses))}" if self.clauses else ""
         said = f"{self.configuration} leaves a tree that the model does not allow{by}"
         said = f"{Cross.MISSED.value}: {self.evidence} ({said})"
-        return f"{said}; the model was derived of this file system: it is wrong, or bob" if self.is_wrong else said
+        wrong = "; the model was derived from this file system, so the model or bob is wrong"
+        return f"{said}{wrong}" if self.is_wrong else said
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,6 @@ class Result:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a model forbids what the file system that it was derived of has left."""
+        """Whether a model forbids a tree that a crash of its own file system has left."""
         tried = (subject.model for subject in self.subjects if subject.model is not None)
         return any(missed.is_wrong for one in tried for missed in one.missed)

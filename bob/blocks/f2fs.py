@@ -44,7 +44,7 @@ class F2fs:
         self.owners = Owners()
         self._medium = medium
         found = SUPERBLOCK.parse(medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof()))
-        self._starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)  # of the areas before main
+        self._starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)  # areas before main
         self._main, self._blocks = found.main, found.blocks
         is_in_order = list(self._starts) == sorted(set(self._starts)) and self._starts[-1] < found.main < found.blocks
         if found.magic != MAGIC or 1 << found.log_block_bytes != BLOCK_BYTES or not is_in_order:

@@ -19,7 +19,7 @@ class CheckerClaim(Claim):
     output: bytes
 
     kind = "checker"
-    no_export = Refusal("a program, and only what operations wrote can be exported", "bob replay --keep makes an image")
+    no_export = Refusal("a program; bob exports only what operations wrote", "bob replay --keep makes a disk image")
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -32,12 +32,12 @@ class CheckerClaim(Claim):
     @property
     def asks(self) -> tuple[str, str]:
         said = self.output.decode(errors="replace").strip()
-        after = f"The program had told: {said}" if said else "The program had told nothing yet."
-        return "What is asked for", f"The checker of {self.program.name} accepts what a crash left. {after}"
+        after = f"The program's output before it: {said}" if said else "The program had not written any output yet."
+        return "What is asked for", f"The checker of {self.program.name} accepts the disk after the crash. {after}"
 
     @property
     def breach(self) -> str:
-        return f"the checker of {self.program.name} refuses what is left"
+        return f"the checker of {self.program.name} refuses what the crash left"
 
     def headline(self, configuration: str) -> str:
         return f"{self.program.name} does not survive a crash on {configuration}"

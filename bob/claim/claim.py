@@ -20,7 +20,7 @@ from bob.story.timeline import CrashTimeline
 from bob.trace.recording import Statuses
 from bob.workload.operations import Workload
 
-NEWER = "a later bob may have written it: show it with that one"  # a hint
+NEWER = "a later version of bob may have written it; use that version"  # a hint
 PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob does not ship it
 
 
@@ -39,7 +39,7 @@ class Context:
 
 
 class View(Protocol):
-    """One crash state in a guest, which looks at each part when a claim asks for it."""
+    """One crash state in a guest. bob looks at each part only when a claim asks for it."""
 
     @property
     def observation(self) -> Observation:
@@ -57,7 +57,7 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AfterMount:
-    """A view with the tree after the mount alone: without complaints, and with LookupError for the rest."""
+    """A view of just the tree after the mount: its complaints are empty, and the rest raises LookupError."""
 
     observation: Observation
 
@@ -171,12 +171,12 @@ class Judgeable(Claim):
     """A claim that bob can judge on all crash states of a case at once."""
 
     def asking(self, workload: Workload) -> Workload:
-        """Return as much of ``workload`` as asks for the claim."""
+        """Return the part of ``workload`` that tests the claim."""
         return workload
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that shows a breach best, also of other operations; None if no state breaks it."""
+        """Return the crash state that shows a breach best, maybe by other operations; None if no state breaks it."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

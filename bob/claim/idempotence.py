@@ -26,7 +26,7 @@ from bob.workload.pattern import describe
 IDEMPOTENT = Property(
     name="recovery-idempotent",
     family="recovery",
-    meaning="a crash while a boot recovers the file system changes nothing that recovery leaves",
+    meaning="recovery ends in the same tree if a crash interrupts it and the next boot recovers again",
     rule=Rule.ATOMIC,
     subjects=(),  # no workload is asked for it
 )
@@ -37,10 +37,10 @@ class Idempotent(Claim):
     kind = "recovery"
     name = title = IDEMPOTENT.name
     asks = f"What {IDEMPOTENT.name} asks for", IDEMPOTENT.meaning
-    breach = "the next recovery did not come to the same"
+    breach = "the next recovery led to another tree"
     is_shown_by_the_tree = True
-    no_shrinking = Refusal("a crash during recovery", "in that there is nothing to leave out")
-    no_export = Refusal("a crash during recovery", "only what operations wrote can be exported")
+    no_shrinking = Refusal("a crash during recovery", "such a witness has nothing that can be left out")
+    no_export = Refusal("a crash during recovery", "bob exports only what operations wrote")
 
     def headline(self, configuration: str) -> str:
         return f"{self.name} is violated on {configuration}"
@@ -49,7 +49,7 @@ class Idempotent(Claim):
         return during_recovery(view.undisturbed(), view.observation) if view.observation.mounted else None
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        return f"{decisive(line)} as recovery was under way, and {self.breach}."
+        return f"{decisive(line)} while recovery was under way, and {self.breach}."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -107,16 +107,16 @@ def difference(before: Observation, after: Observation) -> str | None:
         if name not in other:
             return f"{name} is missing"
         if name not in one:
-            return f"{name} is there, which it is not otherwise"
+            return f"{name} is there, and missing without that crash"
         # bob does not compare times of modification: recovery may set them.
         if replace(one[name], mtime=other[name].mtime) != other[name]:
-            return f"{name} is {_words(other[name])}, and otherwise {_words(one[name])}"
+            return f"{name} is {_words(other[name])}, and without that crash {_words(one[name])}"
     return None
 
 
 def _words(node: Node) -> str:
     if node.fault:
-        return f"not to be read ({node.fault})"
+        return f"unreadable ({node.fault})"
     about = f"inode {node.inode}, {node.links} links"
     if node.mode is not None:
         about += f", mode {node.mode:04o}, owner {node.uid}:{node.gid}"

@@ -34,5 +34,5 @@ def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLoo
     if named not in KINDS:
         raise MalformedError(f"its claim is of the kind {named!r}, which this bob does not know", hint=NEWER)
     if named != claim.kind:
-        raise ValueError(f"it has the fields of the kind {claim.kind!r}, and is said to be of {named!r}")
+        raise ValueError(f"its claim has the fields of the kind {claim.kind!r}, but names the kind {named!r}")
     return claim

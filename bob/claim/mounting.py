@@ -19,7 +19,7 @@ from bob.workload.operations import Workload
 class Mountable(Judgeable):
     kind = "unmountable"
     title = "a crash state that does not mount"
-    asks = "What is asked for", "No property speaks of it: where nothing can be mounted, there is no tree to look at."
+    asks = "What is asked for", "Every crash state mounts. Properties do not ask this: they are about a mounted tree."
     breach = "the file system could not be mounted"
 
     def headline(self, configuration: str) -> str:
@@ -52,12 +52,12 @@ def unmountable(
 
 @dataclass(frozen=True, slots=True)
 class Sound(Claim):
-    """A mounted crash state is without this trouble: a warning, or a fault that a checker or a removal finds."""
+    """A crash state mounts without this trouble: a kernel warning, or a fault that a checker or a removal finds."""
 
     trouble: TroubleKind
 
     kind = "trouble"
-    asks = "What is asked for", "No property speaks of it: what mounts is to be well, whatever is in it."
+    asks = "What is asked for", "A file system that mounts is sound, whatever files it has. Properties do not ask this."
 
     @property
     def name(self) -> str:
@@ -74,7 +74,8 @@ class Sound(Claim):
     @property
     def no_shrinking(self) -> Refusal | None:
         return Refusal(
-            f"a state that {self.trouble.said}", "bob shrinks those of properties, and of states that do not mount"
+            f"a state that {self.trouble.said}",
+            "bob shrinks witnesses of properties, of programs, and of states that do not mount",
         )
 
     def broken(self, view: View, context: Context) -> str | None:

@@ -28,7 +28,7 @@ class DeviceModel:
         if size < SMALLEST_ATOMIC_BYTES or size & (size - 1):
             raise UsageError(
                 f"a device cannot write {size} bytes atomically",
-                hint=f"give a power of two, {SMALLEST_ATOMIC_BYTES} or more: 8, 512, 4096, 16384",
+                hint=f"choose a power of two, {SMALLEST_ATOMIC_BYTES} or more, for example 512 or 4096",
             )
 
     @property

@@ -55,7 +55,7 @@ def effective(
 def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> None:
     """Raise :class:`MalformedError` for a state that is not legal under this model, or not in normal form."""
     if not 0 <= state.point < len(points):
-        raise MalformedError(f"the trace has {len(points)} growth points; there is no number {state.point}")
+        raise MalformedError(f"growth point {state.point} is out of range: the trace has {len(points)}")
     pending = set(points[state.point].pending)
     torn = [index for index, _ in state.torn]
     for indexes in (list(state.kept), torn):

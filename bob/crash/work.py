@@ -32,7 +32,7 @@ def operations_of(work: Work) -> tuple[Operation, ...]:
 def workload_in(work: Work) -> Workload:
     """Return ``work`` as operations. Raises TypeError if a program does it."""
     if not isinstance(work, Workload):
-        raise TypeError(f"{work.title} is no workload of operations")
+        raise TypeError(f"{work.title} is not a workload of operations")
     return work
 
 

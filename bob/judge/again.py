@@ -34,7 +34,7 @@ def judge_again(path: Path, step: Callable[[str], None] = lambda _text: None) ->
         found = SearchDirectory(path)
         lots = found.runs()
         if not lots:
-            raise StoreError(f"{path} was never run", hint="it stopped before its first lot; --resume goes on with it")
+            raise StoreError(f"{path} stopped before its first lot of workloads", hint="--resume continues it")
         with writing([path, *(run.path for run in lots)]):
             return told(found, [(run.path, judge_run(run, by_cause=True)) for run in _each(lots, "lot", step)])
     if not MatrixDirectory.is_one(path):
@@ -57,7 +57,7 @@ def _each(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) 
 
 
 def _said_of_age(run: RunDirectory) -> str:
-    return "" if run.is_sealed else "; its files have no checksums, so bob cannot tell whether they were changed"
+    return "" if run.is_sealed else "; its files lack checksums, so bob cannot tell whether they were changed"
 
 
 def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
@@ -66,9 +66,7 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
     if "environment" not in about:
-        raise StoreError(
-            f"{path} was never run", hint="it stopped before its guests were there; --resume goes on with it"
-        )
+        raise StoreError(f"{path} stopped before its guests were ready", hint="--resume continues it")
     request = request_of(run)
     with reading(path / "run.json"):
         environment = decode(Environment, about["environment"])
@@ -81,8 +79,8 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
         if run.is_tried(run.folder(number, planned)):
             add_kept(column, run, number, planned, request)
         elif "finished" in about:
-            why = f"{run.folder(number, planned)} is damaged: its observed.json is gone, and the run was finished"
-            raise StoreError(why, hint="put it back, or probe again")
+            why = f"{run.folder(number, planned)} is damaged: the run was finished, but observed.json is missing"
+            raise StoreError(why, hint="restore that file, or probe again")
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
     if request.recovery_crashes:

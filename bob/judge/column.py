@@ -82,7 +82,8 @@ class Column:
         self._keep_traceback(workload.title, "".join(traceback.format_exception(broken)))
         where = traceback.extract_tb(broken.__traceback__)[-1]
         said = str(broken).strip() or type(broken).__name__
-        return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
+        place = f"{Path(where.filename).name}, line {where.lineno}"
+        return f"bob itself failed to judge it: {said.splitlines()[0]} ({place})"
 
     def refuse_property(self, prop: Property, reason: str) -> None:
         """Note that ``prop`` cannot hold, as something that it asks for could not be done."""
@@ -93,7 +94,7 @@ class Column:
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
-            self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest began it anew")
+            self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest started it again")
         try:
             bench = JudgedCase.of(case, observed)
         except Exception as broken:
@@ -133,7 +134,7 @@ class Column:
             findings.add(case, bench, prop, said)
         except Exception as broken:
             told = self._told(case.workload, broken)
-            self._losses.append(f"{case.workload.title}: the cause by which it breaks {prop.name} is not known: {told}")
+            self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
         """Judge the crash states of a recovery, which led to ``expected`` without a crash."""
@@ -196,9 +197,9 @@ class Column:
         yield from self._losses
         # Words that differ only in numbers are one note.
         for words in {without_numbers(words): words for words in self._normal}.values():
-            yield f"no finding, since it is so where nothing of a recording was written, too: {words}"
+            yield f"not a finding, as it also happens on a disk without any recorded write: {words}"
         for words in {without_numbers(words): words for words in self._passing}.values():
-            yield f"no finding, since the kernel said it once, and not again of the same disk: {words}"
+            yield f"not a finding, as the kernel did not say it again about the same disk: {words}"
 
     def _beside(self) -> Iterator[Answer]:
         """Yield the answers beside the table, on states that do not mount and other troubles; write their witnesses."""

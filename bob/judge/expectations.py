@@ -1,5 +1,6 @@
-"""Answers of ``bob try``: the legal crash states that break an expectation, and in which *ways*. Pure. States with the
-same evidence are one way, also from recordings that finish differently (:mod:`bob.workload.finishes`)."""
+"""Answers of ``bob try``: the legal crash states that break an expectation, by the *way* that they break it. Pure.
+States with the same evidence are one way, also if their recordings finish differently (:mod:`bob.workload.finishes`).
+"""
 
 from __future__ import annotations
 

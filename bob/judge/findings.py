@@ -1,6 +1,6 @@
 """Findings: violations with one cause are one, with the smallest workload that shows it (docs/search.md).
 
-The cause comes from the state with the *smallest loss*: it lost the fewest writes that the disk had been sent, and no
+The cause comes from the state with the *smallest loss*: it lost the fewest writes that the disk had been sent. No
 smaller loss is known to break the claim. The cause is the block of the last of these, and the place of the flush that
 should have saved it. A write sent after the last one of a state is not lost: the crash may have come before.
 """
@@ -38,7 +38,8 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The place of the flush that should have saved a write, before the promising call's return, or the crash."""
+    """The fault of the flush that should have saved a write before the return of the call that promises it, or before
+    the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -52,9 +53,9 @@ class Flushing(StrEnum):
 
 _FLUSHING = {
     Flushing.NONE: "no flush was sent after it",
-    Flushing.UNDER_WAY: "a flush was sent while it was under way",
-    Flushing.NOT_DONE: "the flush after it was not done",
-    Flushing.UNSENT: "it was sent only after the call had returned",
+    Flushing.UNDER_WAY: "a flush was sent while the write was under way",
+    Flushing.NOT_DONE: "the flush after it was not complete",
+    Flushing.UNSENT: "it was sent to the disk only after the call had returned",
 }
 
 
@@ -192,14 +193,14 @@ def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVer
 
 
 def in_words(cause: Cause) -> str:
-    said = "nothing that the disk had been sent was lost"
+    said = "the disk lost no write that it had been sent"
     if cause.fate:
-        block = "a block that bob has no name for" if cause.block == BlockKind.UNKNOWN else cause.block
+        block = "a block that bob cannot name" if cause.block == BlockKind.UNKNOWN else cause.block
         said = f"{block} was {cause.fate}: {Flushing(cause.flush).words}"
         if cause.block != BlockKind.UNKNOWN:
             return said
     if cause.rule == Rule.COLLATERAL:
         beside = f", beside {', '.join(cause.kinds)}" if cause.kinds else ""
-        return f"{said}; what no operation was to change is not as it was{beside}"
+        return f"{said}; something that no operation should change is damaged{beside}"
     when = f"after {Call(cause.call).words} " if cause.call else ""
     return f"{said}; {when}{', '.join(cause.kinds) or 'something'} is not there as it should be"

@@ -17,7 +17,7 @@ from bob.program.strace import SystemCall
 from bob.protocol.arguments import STORE
 
 NOTHING_TOLD = (
-    "the program told nothing on its standard output: no crash was tried after which something has to be durable"
+    "the program wrote nothing to its standard output, so bob tried no crash after which anything has to be durable"
 )
 """A note for such a program: its checker says only that the states are consistent."""
 SURELY = 0.25  # seconds between a write and a surely later call: the clocks of strace and the kernel differ
@@ -34,8 +34,8 @@ class AnsweredTrees:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The window of crashes after the output ``told``: the checker's answers by outcome, in ``checks`` runs.
-    ``disagreed`` describes different answers on the same tree."""
+    """The crashes after the output ``told`` and before the next output, with the checker's answers by outcome, in
+    ``checks`` runs. ``disagreed`` describes different answers on the same tree."""
 
     told: bytes
     case: Case

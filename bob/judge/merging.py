@@ -34,11 +34,11 @@ def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
     UsageError if they do not go together, StoreError for one that is not a run, not done, or being written."""
     for path in runs:
         if not (path / "run.json").is_file():
-            raise StoreError(f"{path} is no run directory", hint="bob runs lists those that there are")
+            raise StoreError(f"{path} is not a run directory", hint="bob runs lists them")
         if is_locked(path):
-            raise StoreError(f"another bob is writing {path}", hint="wait until it is done")
+            raise StoreError(f"another bob is writing to {path}", hint="wait until it is done")
     if len({path.resolve() for path in runs}) < len(runs):
-        raise UsageError("a run is named twice", hint="name each once")
+        raise UsageError("a run is named twice", hint="name each run once")
     abouts = [read_document(path / "run.json") for path in runs]
     _same("bob", [about.get("bob") for about in abouts], runs)
     kinds = set(map(kind_of, abouts))
@@ -49,7 +49,7 @@ def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
     if kinds <= {RunKind.MATRIX, RunKind.PROBE}:
         return _columns(out, runs, abouts, identity)
     raise UsageError(
-        "these runs do not go together", hint="all are of a matrix or a probe, or all of a search, or all of a program"
+        "bob cannot merge these runs", hint="name only matrices and probes, only searches, or only runs of bob app"
     )
 
 
@@ -61,17 +61,17 @@ def _columns(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]
         placed += [(place * shards + shard - 1, column) for place, column in enumerate(columns)]
     if all("shard" in about for about in abouts):
         _check_shards([tuple(about["shard"]) for about in abouts], runs)
-        _same("the set", [about.get("set") for about in abouts], runs)
+        _same("the set of configurations", [about.get("set") for about in abouts], runs)
         placed.sort(key=lambda one: one[0])
     columns = [column for _place, column in placed]
     requests = [request_of(column) for column in columns]
-    _same("what was asked", [_without(request_to_json(one), _OF_A_CONFIGURATION) for one in requests], columns)
+    _same("the request", [_without(request_to_json(one), _OF_A_CONFIGURATION) for one in requests], columns)
     measured = [_without(column.about().get("environment", {}), _OF_A_CONFIGURATION) for column in columns]
     begun = [one for one in zip(measured, columns, strict=True) if one[0]]
-    _same("what it was measured on", [one for one, _column in begun], [column for _one, column in begun])
+    _same("the environment", [one for one, _column in begun], [column for _one, column in begun])
     names = [request.configuration.name for request in requests]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise UsageError(f"several of these runs have {twice[0]}", hint="merge only one of them")
+        raise UsageError(f"several of these runs have the configuration {twice[0]}", hint="merge only one of them")
     whole = {"set": abouts[0].get("set", "merged"), "about": abouts[0].get("about", "")}
     directory = MatrixDirectory.create(out, _about(identity, abouts, whole), names)
     done: list[tuple[Path, Result]] = []
@@ -81,7 +81,8 @@ def _columns(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]
             done.append((folder, RunDirectory(folder).result()))
     if not done:
         raise StoreError(
-            f"{columns[0].path} has no result, so there is no table yet", hint=f"bob matrix --resume {out} goes on"
+            f"{columns[0].path} lacks a result, so the table would be empty",
+            hint=f"bob matrix --resume {out} continues it",
         )
     return directory.save_columns(done)
 
@@ -90,14 +91,14 @@ def _searches(
     out: Path, found: Sequence[SearchDirectory], abouts: Sequence[Mapping[str, Any]], identity: str
 ) -> Result:
     runs = [one.path for one in found]
-    _check_finished(abouts, runs, "bob search --resume {} goes on with it")
+    _check_finished(abouts, runs, "bob search --resume {} continues it")
     asked = [search_in(about["search"]) for about in abouts]
-    _same("what was searched", [replace(one, part=replace(one.part, shard=1)) for one in asked], runs)
-    _same("what was asked", [about["request"] for about in abouts], runs)
+    _same("the search", [replace(one, part=replace(one.part, shard=1)) for one in asked], runs)
+    _same("the request", [about["request"] for about in abouts], runs)
     _check_shards([(one.part.shard, one.part.shards) for one in asked], runs)
     parts = sorted(zip(asked, found, strict=True), key=lambda one: one[0].part.shard)
     lots = [lot for _asked, directory in parts for lot in directory.runs()]
-    _same("what it was measured on", [lot.about().get("environment") for lot in lots], lots)
+    _same("the environment", [lot.about().get("environment") for lot in lots], lots)
     part = asked[0].part
     sample = None if part.sample is None else part.sample * part.shards
     whole = {
@@ -113,17 +114,17 @@ def _searches(
 
 
 def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]], identity: str) -> Result:
-    _check_finished(abouts, runs, "bob app runs it again")
+    _check_finished(abouts, runs, "run it again with bob app")
     parts = [RunDirectory(path).result() for path in runs]
     _same("the program", [about["program"] for about in abouts], runs)
-    _same("what it was measured on", [asdict(replace(part.environment, mkfs_version="")) for part in parts], runs)
+    _same("the environment", [asdict(replace(part.environment, mkfs_version="")) for part in parts], runs)
     asked = [
         {**encode(part.device_model), "seed": part.run.seed, "budget": part.run.budget, "program": part.program}
         for part in parts
     ]
-    _same("what was asked", asked, runs)
+    _same("the request", asked, runs)
     if any(part.models for part in parts):
-        raise UsageError("runs with models are not merged", hint="ask the models in a run of their own")
+        raise UsageError("bob cannot merge runs with models", hint="ask the models in a separate run")
     numbered = [
         (number, replace(part, subjects=(subject,), protocols=()))
         for about, part in zip(abouts, parts, strict=True)
@@ -131,7 +132,7 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
     ]
     numbers = sorted(number for number, _part in numbered)
     if numbers != list(range(len(numbers))):
-        raise UsageError("a shard is missing, or there twice", hint="name one run for each --shard K/N")
+        raise UsageError("a shard is missing, or named twice", hint="name one run for each --shard K/N")
     about = _about(
         identity,
         abouts,
@@ -167,15 +168,15 @@ def _check_shards(shards: Sequence[tuple[int, int]], runs: Sequence[Path]) -> No
     [of] = {of for _shard, of in shards}
     there = [shard for shard, _of in shards]
     if missing := [shard for shard in range(1, of + 1) if shard not in there]:
-        raise UsageError(f"the shard {missing[0]}/{of} is missing", hint="name the run directories of all shards")
+        raise UsageError(f"shard {missing[0]}/{of} is missing", hint="name the run directories of all shards")
     if len(there) > of:
-        raise UsageError("a shard is there twice", hint="name one run for each --shard K/N")
+        raise UsageError("a shard is named twice", hint="name one run for each --shard K/N")
 
 
 def _check_finished(abouts: Sequence[Mapping[str, Any]], runs: Sequence[Path], hint: str) -> None:
     for path, about in zip(runs, abouts, strict=True):
         if "finished" not in about:
-            raise StoreError(f"{path} is not done", hint=hint.format(path))
+            raise StoreError(f"{path} is not finished", hint=hint.format(path))
 
 
 def _same(what: str, found: Sequence[Any], runs: Sequence[Path] | Sequence[RunDirectory]) -> None:
@@ -183,7 +184,8 @@ def _same(what: str, found: Sequence[Any], runs: Sequence[Path] | Sequence[RunDi
         if one != found[0]:
             names = [str(named.path if isinstance(named, RunDirectory) else named) for named in (runs[0], run)]
             detail = _difference(found[0], one)
-            raise UsageError(f"{what} differs between {names[0]} and {names[1]}{detail}", hint="they cannot be one run")
+            said = f"{what} differs between {names[0]} and {names[1]}{detail}"
+            raise UsageError(said, hint="merge only runs that agree in it")
 
 
 def _difference(one: object, other: object) -> str:

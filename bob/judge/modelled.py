@@ -27,7 +27,7 @@ Key = tuple[Consequence, str]  # a vulnerability: the consequence, and the check
 
 @dataclass(frozen=True, slots=True)
 class BuiltState:
-    """A state that a model allows after the output ``told``, built in ``step``; ``answer`` is None if not asked for."""
+    """A state that a model allows after the output ``told``, built in ``step``; ``answer``: None if not asked for."""
 
     told: bytes
     step: str
@@ -36,9 +36,9 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """The distinct ``states`` that bob tried of a model, in the order of work. ``tree`` makes one again by its place;
-    ``presence`` says how much of each call is there. ``accepted`` has the answers on the first 0, 1, 2 ... operations
-    (None: not known), ``calls`` the call of each operation, ``tellings`` the output of each call."""
+    """The distinct ``states`` that bob tried of a model, in the order of work. ``tree`` rebuilds a state's tree by its
+    place; ``presence`` says how much of each call is there. ``accepted`` has the answers on the first 0, 1, 2 ...
+    operations (None: not known), ``calls`` the call of each operation, ``tellings`` the output of each call."""
 
     model: str
     allowed: Allowed
@@ -60,13 +60,13 @@ def judge_model(
     notes: Sequence[str],
     explaining: Explaining | None = None,
 ) -> SubjectResult:
-    """Return the answer of a model. bob believes its checker as that of a real file system."""
+    """Return the answer of a model. bob trusts the checker as much as on a real file system."""
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
-        reasons.append("the checker was not run on all that was built")
+        reasons.append("the checker did not run on every state that bob built")
     if not looked.states:
-        reasons.append("nothing was built")
+        reasons.append("bob did not build any state")
     told: dict[bytes, AnsweredTrees] = {}
     for place, state in enumerate(looked.states):
         after = told.setdefault(state.told, AnsweredTrees(state.told, [], looked.tree))
@@ -158,7 +158,7 @@ class Change:
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Compare the answers of two models. If one has no answer, nothing is added or mended."""
+    """Compare the answers of two models. If one lacks an answer, nothing is added or mended."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(
@@ -172,7 +172,7 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Return each tree of a real file system that the checker refuses, hangs apart, and the output before it."""
+    """Return each tree of a real file system that the checker refuses, except for hangs, and the output before it."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

@@ -80,9 +80,9 @@ def judge(
         mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
         parts.append(judged_states(window.observed.coverage, window.observed.states, mounting))
         if not outcomes & mounting:
-            reasons.append("nothing was explored")
+            reasons.append("bob did not explore any crash state")
         if mounting - window.answers.keys():
-            reasons.append("the checker was not run on all that can be seen")
+            reasons.append("the checker did not run on every outcome")
         for seen in window.observed.states:
             answer = None if seen.outcome is None else window.answers.get(seen.outcome)
             if seen.outcome is None or answer is None or answer.consequence is None:
@@ -98,7 +98,7 @@ def judge(
         key=lambda one: (-one[0].states, one[0].evidence),
     )
     if TroubleKind.READ_ONLY in troubles:
-        reasons.append("some crash states mount read-only: the checker was not asked of each of them")
+        reasons.append("some crash states mount read-only, and the checker did not run on all of them")
     answer_ways = tuple(way for way, _easiest in ways)
     verdict, reasons = verdict_of(answer_ways, reasons, is_believed=not contradictions, where="on some crash states")
     states = total(parts)
@@ -108,7 +108,7 @@ def judge(
         notes = (*notes, NOTHING_TOLD)
     notes = (*notes, *(f"a crash state {kind.said}: {words}" for kind, words in troubles.items()))
     if states.unmountable:
-        notes = (*notes, "some crash states do not mount: nothing was checked there")
+        notes = (*notes, "some crash states do not mount, so the checker could not run on them")
     reason = reasons[0] if verdict is Verdict.UNKNOWN else None
     made = replace(
         subject,
@@ -122,8 +122,8 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict by ``ways``, and all ``reasons`` why it is not known. A hang breaks nothing by itself
-    (``where`` says where it was), and a checker that is not believed breaks nothing at all."""
+    """Return the verdict by ``ways``, and all ``reasons`` why it is not known. A hang, whose place is ``where``, never
+    makes it FAILS, and neither does a checker that bob does not trust."""
     consequences = {way.consequence for way in ways}
     every = list(reasons)
     if consequences == {Consequence.HANG}:

@@ -34,8 +34,8 @@ from bob.workload.plain import WorkloadDocument
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A question: its ``workloads`` differ only in their finish, ``request`` says how and where they run. bob keeps up
-    to ``most_witnesses`` ways in which an expectation breaks as witnesses."""
+    """A question: its ``workloads`` differ only in their finish, ``request`` says how and where they run. For each
+    expectation, bob keeps up to ``most_witnesses`` ways to break it as witnesses."""
 
     request: ProbeRequest
     workloads: tuple[Workload, ...]
@@ -50,7 +50,7 @@ def judge_question(trial: Trial, run: RunDirectory, about: Run, environment: Env
     recorded = {place: one for place, one in enumerate(kept) if isinstance(one, _Recorded)}
     refusals = [one for one in kept if isinstance(one, RefusedWorkload)]
     if not recorded and not any(one.fall for one in refusals):
-        raise RecordingError(refusals[0].reason or "nothing was recorded", hint=f"the run directory is {run.path}")
+        raise RecordingError(refusals[0].reason or "bob recorded nothing", hint=f"the run directory is {run.path}")
 
     def keep(name: str, place: int, state: CrashState, evidence: str, claim: Claim) -> str:
         return run.save_witness(name, recorded[place].witness(state, evidence, claim, environment))
@@ -76,7 +76,7 @@ def judge_question(trial: Trial, run: RunDirectory, about: Run, environment: Env
     losses = (one.observed.earlier_loss for one in recorded.values())
     notes = (
         made.fs.note,
-        *(f"{loss}; another guest began anew" for loss in losses if loss),
+        *(f"{loss}; another guest started again" for loss in losses if loss),
         *(line for one in recorded.values() for line in one.troubles()),
     )
     mounted = next((one.case.recording.effective_options for one in recorded.values()), made.mount_options)

@@ -62,7 +62,7 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
     """Judge all crashed recoveries of ``run`` in ``column``; without any, the answer is unknown."""
     plan = planned(run)
     if not plan:
-        column.refuse_property(IDEMPOTENT, "there was no crash state whose recovery could be crashed")
+        column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")
         return
     for place, recovered in enumerate(plan):
         folder = run.recovery_folder(place)
@@ -70,7 +70,7 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
             column.refuse_property(IDEMPOTENT, refused.reason)
             continue
         if not run.is_observed(folder):
-            column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")
+            column.refuse_property(IDEMPOTENT, "the run was stopped before bob had crashed all recoveries")
             continue
         origin = run.folder(recovered.workload, workloads[recovered.workload])
         expected = run.observed(origin).findings.observation(recovered.outcome)

@@ -58,14 +58,14 @@ class Explaining:
         try:
             return make()
         except Exception as broken:
-            self._broken[f"not all is explained: {self.broke(broken)}"] = None
+            self._broken[f"some explanations are missing: {self.broke(broken)}"] = None
             return otherwise
 
     def broke(self, broken: Exception) -> str:
         """Return words that bob itself broke, with the place of the first traceback."""
         if not self._where and self._keep is not None:
             self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
-        return f"bob itself broke ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
+        return f"bob itself failed ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
 
 
 class Reliances:
@@ -170,7 +170,7 @@ class Reliances:
         return self._kept_names[place]
 
     def _told_by(self, place: int) -> int | None:
-        """Return the call that ended the output before a window; None if there was no output."""
+        """Return the call that ended the output before a window; None before any output."""
         numbers = sorted(self._tellings)
         lengths = accumulate(len(self._tellings[number]) for number in numbers)
         told = len(self._windows[place].told)

@@ -1,5 +1,5 @@
-"""Judge the evidence of a reference again from its witnesses, without a run or a guest. A witness without its tree does
-not change: ``bob replay --update`` mounts its crash state again, and adds that."""
+"""Judge the evidence of a reference again from its witnesses, without a run or a guest. A witness that lacks its tree
+does not change: ``bob replay --update`` mounts its crash state again, and adds the tree."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def restate(path: Path, step: Callable[[str], None]) -> None:
         said = kept.claim.broken(AfterMount(kept.found), kept.context)
         if said is None:
             raise MalformedError(
-                f"{file}: what was found there does not break «{kept.title}»",
-                hint="this bob judges it otherwise than the one that found it: run the matrix again",
+                f"{file}: its tree does not break «{kept.title}»",
+                hint="this version of bob judges it differently; run the matrix again",
             )
         if said != kept.evidence:
             changed[file] = {**bundle.load(file), "evidence": said}
     bundle.save(changed)
     tell_results(path)
-    step(f"{len(changed):,} of {len(files):,} witnesses say their evidence otherwise now")
+    step(f"the evidence of {len(changed):,} of {len(files):,} witnesses has other words now")
     if silent:
-        step(f"{silent:,} do not keep what was found, and stay as they are: bob replay --update {path} adds it")
+        step(f"{silent:,} witnesses lack their tree and did not change; bob replay --update {path} adds it")

@@ -123,7 +123,7 @@ class _WorkloadExploration:
         mounts, findings = self.rounds.mounts, self.session.findings
         in_part = {outcome: words for outcome in {*mounts.outcomes.values()} if (words := findings.unseen(outcome))}
         if in_part and lost is None:
-            lost, final = f"not all that is there can be seen: {min(in_part.values())}", True
+            lost, final = f"bob could not see everything: {min(in_part.values())}", True
         outcomes = {number: outcome for number, outcome in mounts.outcomes.items() if outcome not in in_part}
         known = tuple(
             ExploredState(

@@ -28,8 +28,8 @@ class TroubleKind(StrEnum):
 _SAID = {
     TroubleKind.KERNEL_MESSAGE: "mounted, but the kernel warned",
     TroubleKind.READ_ONLY: "mounted, but the kernel made the file system read-only",
-    TroubleKind.CHECKER: "mounted, but the file system's checker found fault afterwards",
-    TroubleKind.REMOVAL: "mounted, but not all that was there could be removed",
+    TroubleKind.CHECKER: "mounted, but the file system's checker found errors afterwards",
+    TroubleKind.REMOVAL: "mounted, but not everything in it could be removed",
 }
 
 

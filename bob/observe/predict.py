@@ -3,11 +3,11 @@
 Recovery, repair and the look at the tree are a deterministic program that knows the device only by its reads. So a
 state with the same contents wherever another state was read takes the same course and has the same outcome.
 
-- *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
+* *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
   the last close of a block device drops its page cache.
-- A sector that recovery wrote before it read it is left out: earlier reads determine its content. The order is that of
+* A sector that recovery wrote before it read it is left out: earlier reads determine its content. The order is that of
   queueing: the kernel does not read what it is still writing.
-- A *repaired* state predicts nothing: only the first refused state is repaired.
+* A *repaired* state predicts nothing: only the first refused state is repaired.
 
 Some file systems *forget* what was on the disk: xfs reads each block in its log, updates it unless it is newer, and
 writes it back. If two states differ in one access only, then read in the same places and leave the same disk, both

@@ -261,7 +261,7 @@ class Rounds:
         anew = self.controls.chosen.union(again)
         for number, mounted in self.mounts.mount(sorted(chosen.union(again)), audit=True, anew=anew).items():
             if mounted.outcome != self.ledger.found[number]:
-                by = "what was seen of its disk in another workload" if number in again else "what recovery read"
+                by = "the same disk in another workload" if number in again else "the reads of recovery"
                 raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, by)
         self.controls.chosen.clear()
         self.mounts.believe_all()
@@ -377,7 +377,7 @@ class Rounds:
             raise self._mispredicted(number, outcome, found)
         return int(found != outcome)
 
-    def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "what recovery read") -> Misprediction:
+    def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "the reads of recovery") -> Misprediction:
         """Distrust all predicted and recalled outcomes. Return the error."""
         self.mounts.believe_own()
         one, other = (
@@ -385,6 +385,6 @@ class Rounds:
             for outcome in (predicted, seen)
         )
         return Misprediction(
-            f"a control of the predictions failed: by {by}, crash state {number} has {one}, "
+            f"a control of the predictions failed: bob predicted from {by} that crash state {number} has {one}, "
             f"but when it was mounted it had {other}"
         )

@@ -108,7 +108,7 @@ class Session:
         for pages, sectors in zip(split(contents[position:], header["traces"]), header["sectors_read"], strict=True):
             traced.append(accesses(self._decoder.events(pages)))
             if traced[-1].sectors_read != sectors:
-                raise AgentBroken("the agent failed: the trace of what recovery read is not complete")
+                raise AgentBroken("the agent failed: the trace of recovery's reads is incomplete")
         if self._watched is None:
             traced = [Accesses()] * len(outcomes)
         else:

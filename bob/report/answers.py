@@ -23,11 +23,11 @@ WHEN = {
     At.END: "the crash comes after the last operation has returned",
     At.ANY: "the crash comes anywhere after the first operation was called",
 }
-HOLDS_MEANS = "holds: no explored crash state breaks it. It is no proof."
+HOLDS_MEANS = "holds: no explored crash state breaks it. This is not a proof."
 LINES_OF_A_FALL = 12  # lines of the console after a panic or hang; the result has more
 NEEDS_NO_CRASH = (
-    "the state with every write there breaks it, too: either it is not what was meant, or the file system loses it "
-    "without the loss of any write"
+    "the state with every write breaks it, too: either you expected something else, or the file system loses it "
+    "even if the disk loses nothing"
 )
 
 
@@ -44,9 +44,9 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
         _print_answer(console, answer, run)
         console.print()
     if (refused := subject.unmountable) is not None:
-        verb = "counts" if refused.states == 1 else "count"
-        counts = f"{verb} above only where mounts is asked" if asks_of_mounts(subject) else f"{verb} for nothing above"
-        what = f"! {plural(refused.states, 'crash state')} could not be mounted, and {counts}"
+        asks = asks_of_mounts(subject)
+        counts = "only expectations with `mounts` count them" if asks else "the answers above do not count them"
+        what = f"! {plural(refused.states, 'crash state')} could not be mounted; {counts}"
         print_indented(console, what, 0, "bob.unmountable")
         print_indented(console, refused.evidence, 4)
         print_command(console, run, refused.witness)

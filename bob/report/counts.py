@@ -67,5 +67,4 @@ def _are_all_that_mount(states: States) -> bool:
 def examined(column: SubjectResult) -> str:
     """Return in words how many outcomes had a closer look."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
-    how = "by removing all of it, and by the file system's checker where bob knows one"
-    return f"{outcomes} have a tree that was examined: {how}"
+    return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

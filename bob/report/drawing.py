@@ -54,8 +54,8 @@ STYLE = """
 LEGEND = {
     Fate.DURABLE: "surely on the disk",
     Fate.KEPT: "pending, and on the disk",
-    Fate.TORN: "pending, on it in part",
-    Fate.LOST: "pending, not on the disk",
+    Fate.TORN: "pending, and on the disk in part",
+    Fate.LOST: "pending, and not on the disk",
 }
 
 

@@ -17,7 +17,7 @@ from bob.report.rows import MARKS, MARKS_IN_GRID, families_of, style
 
 _MEANINGS = {
     Verdict.FAILS: "fails",
-    Verdict.HOLDS: "holds in what was explored (no proof)",
+    Verdict.HOLDS: "holds in what was explored (not a proof)",
     Verdict.UNKNOWN: "unknown",
     Verdict.SKIPPED: "skipped",
 }

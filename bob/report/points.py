@@ -66,7 +66,7 @@ _OUTCOMES = {
     Verdict.UNKNOWN: Outcome.UNKNOWN,
     Verdict.SKIPPED: Outcome.SKIPPED,
 }
-_NO_REASON = "no reason was kept"
+_NO_REASON = "the result does not give a reason"
 
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
@@ -161,12 +161,12 @@ def _compared(comparison: Comparison, cell: Cell) -> Point:
         case Kind.NO_LONGER_FAILS:
             return Point(cell.name, Outcome.FAILED, f"{BETTER}: {now}", details, is_better=True)
         case Kind.ONLY_A:
-            return Point(cell.name, Outcome.SKIPPED, "this run did not ask it", details)
+            return Point(cell.name, Outcome.SKIPPED, "this run did not ask for it", details)
         case Kind.ONLY_B:
             assert cell.b is not None and cell.b.cell is not None
             return _not_expected(cell.b.cell)
         case Kind.UNDECIDED:
-            return Point(cell.name, Outcome.UNKNOWN, f"it is unknown whether it differs: {now}", details)
+            return Point(cell.name, Outcome.UNKNOWN, f"cannot be compared: {now}", details)
     if cell.unknown:
         return Point(cell.name, Outcome.UNKNOWN, now, details)
     assert cell.b is not None
@@ -178,7 +178,7 @@ def _not_expected(cell: Answer) -> Point:
     said = says(answer_of(cell))
     if cell.verdict is Verdict.UNKNOWN:
         return Point(cell.name, Outcome.UNKNOWN, cell.reason or _NO_REASON, (said,))
-    return Point(cell.name, Outcome.SKIPPED, f"nothing is expected of it; found: {said}", (said,))
+    return Point(cell.name, Outcome.SKIPPED, f"the expected table does not have it; found: {said}", (said,))
 
 
 def _expectation(answer: Answer, folder: Path) -> Point:
@@ -201,14 +201,14 @@ def _program(subject: SubjectResult, folder: Path) -> Point:
     answer, model, name = subject.answer, subject.model, _named(subject)
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]
-        return _judged(answer, name, "it is vulnerable", details)
+        return _judged(answer, name, "the program is vulnerable", details)
     trees = 0 if subject.checks is None else subject.checks.trees
     details = [f"{plural(model.tried, 'state')}, {of_model(model)}; {plural(trees, 'tree')}"]
     details += [f"{way.evidence}, in {plural(way.trees, 'tree')}" for way in answer.ways]
     details += [missed.words for missed in model.missed]
     if wrong := [missed.words for missed in model.missed if missed.is_wrong]:
         return Point(name, Outcome.FAILED, wrong[0], _lines(details))
-    return _judged(answer, name, "it is vulnerable", details)
+    return _judged(answer, name, "the program is vulnerable", details)
 
 
 def _named(subject: SubjectResult) -> str:

@@ -18,7 +18,7 @@ from bob.report.nearby import nearby
 from bob.report.rows import style
 from bob.text import plural
 
-SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
+SAFE_MEANS = "safe: the checker accepts every explored crash state. This is not a proof."
 MOST_RELIED_ON = 3  # shown reasons of each vulnerability; result.json has all
 
 
@@ -84,7 +84,7 @@ def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> No
             said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in answers.items())
             print_indented(console, said, 6, "bob.dim")
     if model.tried:
-        tried = f"{plural(model.tried, 'crash state')} of the model tried ({of_model(model)})"
+        tried = f"tried {plural(model.tried, 'crash state')} of the model ({of_model(model)})"
         print_indented(console, f"{tried}, {seen(subject, 'tree')}", 2, "bob.dim")
         of = f"{plural(model.operations, 'operation')}, {plural(model.micro_operations, 'micro-operation')}"
         print_indented(console, f"the program's calls are {of}", 2, "bob.dim")
@@ -121,7 +121,7 @@ def _print_way(console: Console, way: Way, where: str) -> None:
 
 
 def _print_why(console: Console, way: Way) -> None:
-    said = f"the program had told: {way.last_output}" if way.last_output else "the program had told nothing"
+    said = f"last output before it: {way.last_output}" if way.last_output else "the program had not written any output"
     print_indented(console, said, 6, "bob.dim")
     reasons = told_once(way.relied_on)
     for relied, times in reasons[:MOST_RELIED_ON]:

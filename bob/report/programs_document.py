@@ -54,11 +54,11 @@ def _head(programs: Sequence[Result]) -> list[str]:
     return [
         f"# Programs after a crash, on Linux {', '.join(kernels)}",
         "",
-        "Each cell is the answer of `bob app run PROGRAM` on one file system. Where it names paces, the answer",
+        "Each cell is the answer of `bob app run PROGRAM` on one file system. If it names paces, the answer",
         "depends on [the pace](../../../docs/apps.md#at-which-pace) at which the program ran. *safe*: the checker",
-        "accepts every crash state that was explored; it is no proof. ×: it refuses some, with the loss in the cell.",
+        "accepts every explored crash state; this is not a proof. ×: it refuses some, and the cell names the loss.",
         "*not promised*: the program's own documentation leaves these losses open.",
-        "Below the table stands what the program relies on in each ×",
+        "The lists below the table say what the program relies on in each ×",
         "([how](../../../docs/apps.md#what-the-program-relies-on)).",
         "",
     ]

@@ -48,8 +48,8 @@ def picture(result: Result, *, is_dot: bool = False) -> str:
     """Return the update protocol of a run as SVG or DOT, with the needs that answers about its first recording name.
     Raise UsageError if none is known."""
     if not result.protocols:
-        hint = "runs of before have none, and none is made where the calls of the program are not known"
-        raise UsageError(f"this run of {result.program_name} has no update protocol", hint=hint)
+        hint = "older runs lack it, and so do runs in which bob could not follow the program's calls"
+        raise UsageError(f"this run of {result.program_name} lacks an update protocol", hint=hint)
     first = result.protocols[0]
     asked = [one for one in result.subjects if one.model is not None or one.name == first.configuration]
     ways = [way for subject in asked for way in subject.answer.ways]
@@ -212,11 +212,11 @@ def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
     """Put a legend and what is relied on below the picture; return where they end."""
     keys = []
     if any(row.first.kind is StepKind.SYNC for row in made.rows):
-        keys.append(("a sync, and from where on it makes durable what is its own", GIVEN, ""))
+        keys.append(("a sync, and the steps that it makes durable", GIVEN, ""))
     if any(row.first.kind is StepKind.TOLD for row in made.rows):
-        keys.append(("what the program has told: a user counts on it from here on", TOLD, ""))
+        keys.append(("output of the program: from here on a user relies on it", TOLD, ""))
     if made.needs:
-        keys.append(("needed, and not given: → this order; [ all or nothing", NEEDED, "6 3"))
+        keys.append(("needed, but not ensured: → this order; [ all or nothing", NEEDED, "6 3"))
     for said, colour, dash in keys:
         put_rule(root, MARGIN, y, MARGIN + 26, y, colour=colour, width=3, dash=dash)
         y += _put_wrapped(root, MARGIN + 34, y + 4, said, width, "quiet")

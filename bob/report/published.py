@@ -131,11 +131,11 @@ def _checked(reason: Reason) -> Reason:
     """Return ``reason`` in one line. Raise UsageError if it can fit no row, or no witness."""
     for glob in reason.properties:
         if not any(fnmatchcase(name, glob) for name in TITLES):
-            raise UsageError(f"reason {reason.title!r}: no property is called {glob!r}")
+            raise UsageError(f"reason {reason.title!r}: unknown property {glob!r}")
     for trait, words in reason.shows.items():  # a slip would fit nothing
         if unknown := [word for word in words if word not in WORDS[trait]]:
-            said = f"reason {reason.title!r}: {trait} of its witness shows no {unknown[0]!r}"
-            raise UsageError(said, hint=meant(unknown[0], WORDS[trait], "there is"))
+            said = f"reason {reason.title!r}: unknown word {unknown[0]!r} for {trait}"
+            raise UsageError(said, hint=meant(unknown[0], WORDS[trait], "known words"))
     if reason.direction is not Direction.NOT_FOUND and not reason.background and not reason.shows:
         hint = f"shows = {{ {Trait.LOST} = [...] }}, or background = true"
         raise UsageError(f"reason {reason.title!r} does not say what a witness shows", hint=hint)

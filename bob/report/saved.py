@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     import pandas as pd  # takes a while to load
 
 
-STOPPED = "the run was stopped before its end: file systems and paces that come later are not here"
+STOPPED = "the run was stopped early, so later file systems and paces are missing"
 """The note on each answer of a stopped run of bob app."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
-    """A result and the folder of its files; ``path`` was named to read it (None: not read). Calls compute anew."""
+    """A result and the folder of its files. ``path`` is the place that it was read from (None: not read). Each call
+    computes its answer again."""
 
     result: Result
     folder: Path
@@ -85,18 +86,18 @@ def load_every(path: Path) -> list[Saved]:
     file = result_file(path)
     if not file.exists():
         if file == path:
-            raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
-        raise StoreError(f"{path} has no result.json", hint=_instead(path))
+            raise StoreError(f"{path} does not exist", hint="name a run directory, or a result that --json wrote")
+        raise StoreError(f"{path} lacks a result.json", hint=_instead(path))
     try:
         data = file.read_bytes()
         document = documents.opened(lzma.decompress(data) if file.suffix == ".xz" else data)
     except OSError as error:
         raise StoreError(f"cannot read {file}: {error.strerror}") from error
     except documents.ChangedError as error:
-        instead = f"bob judge {path} writes it anew" if (path / "workloads").is_dir() else documents.BY_HAND
+        instead = f"bob judge {path} rewrites it" if (path / "workloads").is_dir() else documents.BY_HAND
         raise MalformedError(f"{file}: {error}", hint=instead) from error
     except fields.MISSHAPEN as error:
-        raise MalformedError(f"{file} is no result: {fields.said(error)}", hint="was it truncated?") from error
+        raise MalformedError(f"{file} is not a result: {fields.said(error)}", hint="was it truncated?") from error
     _check_run(file, document)
     try:
         results = results_in(document)
@@ -115,7 +116,8 @@ def load_table(path: Path) -> Saved:
     if not saved.result.is_table:
         verb = "try" if saved.result.workload is not None else "app"
         raise MalformedError(
-            f"{result_file(path)} is the result of bob {verb}, which has no table", hint="bob show PATH"
+            f"{result_file(path)} is a result of bob {verb}, which does not make a table",
+            hint="bob show PATH",
         )
     return saved
 
@@ -143,7 +145,8 @@ def _check_run(file: Path, document: Mapping[str, Any]) -> None:
     run = document.get("run", document)
     ids = _about(file.parent).get("id"), run.get("id") if isinstance(run, Mapping) else None
     if file.name.startswith("result.json") and None not in ids and ids[0] != ids[1]:
-        raise MalformedError(f"{file} is of the run {ids[1]}, and {file.parent} is {ids[0]}", hint="put back its own")
+        said = f"{file} belongs to the run {ids[1]}, but {file.parent} is the run {ids[0]}"
+        raise MalformedError(said, hint="put back the run's own result")
 
 
 def _instead(path: Path) -> str:
@@ -153,7 +156,7 @@ def _instead(path: Path) -> str:
             return instead_of_resuming(path)
         return f"was it stopped? bob judge {path} judges what is finished"
     if (path.parent / "result.json").is_file():
-        return f"it is a part of a run, which is told as a whole: bob show {path.parent}"
+        return f"this is a part of a run; show the whole run: bob show {path.parent}"
     return "name a run directory, or a result that --json wrote"
 
 

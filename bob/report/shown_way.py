@@ -21,7 +21,7 @@ WITNESSES = "witnesses"  # the folder for pages of witnesses
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """A way at ``anchor`` of a page. ``where`` says which crash states show it. ``witness`` is None if ``run`` lacks
+    """A way at ``anchor`` of a page. ``where`` says which crash states show it. ``witness``: None if ``run`` lacks
     the file; ``page`` is the place of its own page, or empty."""
 
     anchor: str

@@ -19,7 +19,7 @@ from bob.workload.language import write_one
 MARKS = {Fate.DURABLE: "■ durable", Fate.KEPT: "▣ kept", Fate.TORN: "◪ torn", Fate.LOST: "□ lost"}
 STYLES = {Fate.DURABLE: "bob.holds", Fate.KEPT: "bob.command", Fate.TORN: "bob.unknown", Fate.LOST: "bob.fails"}
 LACKS = {"missing": "missing after the crash", "partly": "there in part"}
-LEGEND = "The others were pending: kept ones are on the disk all the same, torn ones in part, lost ones not."
+LEGEND = "The others were pending: kept ones reached the disk all the same, torn ones in part, lost ones did not."
 
 
 def print_story(console: Console, witness: Witness, replay: str) -> None:
@@ -99,7 +99,7 @@ def words(event: WriteEvent) -> str:
     what = event.what if event.count == 1 else f"{event.what} ({plural(event.count, 'write')})"
     kept = f"; there: {event.kept}" if event.kept else ""
     place = f"{what}, {size(event.sectors * SECTOR_BYTES)} at sector {event.sector:,}"
-    decides = " <- the violation hangs on it" if event.decides else ""
+    decides = " <- the violation depends on it" if event.decides else ""
     return place + (f" ({by})" if by else "") + kept + decides
 
 

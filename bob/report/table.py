@@ -25,10 +25,10 @@ from bob.report.nearby import nearby
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.text import compact, duration, plural
 
-HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
+HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. This is not a proof."
 STATES_MEAN = (
-    "whole states: how many of these workloads' legal crash states without torn writes were explored; torn: which "
-    "share of those with torn writes."
+    "whole states: how many of these workloads' legal crash states without torn writes bob explored; torn: the share "
+    "that it explored of those with torn writes."
 )
 
 
@@ -178,7 +178,7 @@ def _print_violation(console: Console, cell: Answer, run: Path) -> None:
 
 
 def _print_finding(console: Console, number: int, finding: Finding, run: Path) -> None:
-    missing = f"not there: {', '.join(finding.missing)}" if finding.missing else None
+    missing = f"missing: {', '.join(finding.missing)}" if finding.missing else None
     smallest = f"the smallest: {finding.workload}"
     details = [f"breaks {', '.join(finding.rows)}", missing, smallest]
     head = Text(f"{MARKS[Verdict.FAILS]} {number}. {finding.words}", style(Verdict.FAILS))
@@ -230,12 +230,12 @@ def _exhausted(result: Result) -> str:
     """Return how many of the cells that hold do so in every legal state of whole writes."""
     held = [cell for cell in result.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in held)
-    return f"; of {len(held)} holds, {whole} cover{'s' if whole == 1 else ''} every whole state" if whole else ""
+    return f"; {whole} of {len(held)} holds cover{'s' if whole == 1 else ''} every whole state" if whole else ""
 
 
 def _took(started: str, finished: str) -> str:
     if not finished:
-        return "; the run was stopped before its end"
+        return "; the run was stopped early"
     took = seconds_between(started, finished)
     return "" if took is None else f", in {duration(took)}"
 

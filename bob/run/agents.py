@@ -19,7 +19,8 @@ from bob.image import Image, ensure, named
 
 class KeptGuests:
     """Guests of a hypervisor that stay, with their agents, for the next user until the block ends. Threads may share
-    it. It drops one whose agent failed or whose user broke off, or in virtual time: recordings need a fresh guest."""
+    it. It drops a guest whose agent failed or whose user broke off, and each in virtual time: recordings need a fresh
+    one."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor

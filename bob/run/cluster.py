@@ -83,7 +83,7 @@ def in_a_process(
     except (OSError, EOFError):
         lines = (folder / "said").read_text(errors="replace").splitlines()
         last = next((line for line in reversed(lines) if line.strip()), f"it ended with {running.returncode}")
-        piece = ParcelResult(b"", stopped=not is_wanted(), broke=f"bob broke in a worker: {last}")
+        piece = ParcelResult(b"", stopped=not is_wanted(), broke=f"bob failed in a worker: {last}")
     return replace(piece, files=new_in(folder / "run", parcel.given), seconds=time.monotonic() - began)
 
 
@@ -220,7 +220,7 @@ class Workers:
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
         """End all guests. Yield the parts under way whose finished work comes back in time."""
-        self._progress.step("the workers end their guests")
+        self._progress.step("waiting for the workers to end their guests")
         with suppress(Exception):  # even if the cluster is gone, finished work here is kept
             self._client.run(_end, self._run, on_error="ignore")
         deadline = time.monotonic() + END_SECONDS
@@ -266,7 +266,7 @@ class Workers:
             piece: ParcelResult = future.result(timeout=END_SECONDS)
         except KilledWorker:
             handed.tries = TRIES  # Dask tried several
-            return ParcelResult(b"", broke="one worker after the other was lost while it did this")
+            return ParcelResult(b"", broke="several workers in a row were lost while they did this")
         except TimeoutError:
             future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
             return None
@@ -277,7 +277,7 @@ class Workers:
             self._environment = self._environment or found
             if found != self._environment:
                 differs = [f"{name} is {found[name]}" for name in found if found[name] != self._environment.get(name)]
-                return replace(piece, files=b"", unfit=f"its {', '.join(differs)}, which the others' is not")
+                return replace(piece, files=b"", unfit=f"its {', '.join(differs)}, unlike the other workers'")
         return piece
 
     def _is_given_up(self, handed: _HandedPart, reason: str, piece: ParcelResult) -> bool:
@@ -285,7 +285,7 @@ class Workers:
         handed.tries += 1
         if piece.unfit is not None and piece.worker not in self._unfit:
             self._unfit[piece.worker] = reason
-            self._progress.step(f"worker {piece.worker} is left out: {reason}")
+            self._progress.step(f"leaving out worker {piece.worker}: {reason}")
         if handed.tries < TRIES:
             return False
         if not self._did_any:
@@ -309,7 +309,7 @@ class Workers:
             if handed is None:
                 return
             if handed.attempt and handed.attempt != attempt:
-                self._progress.step(f"worker {handed.worker} was lost; {worker} does {handed.parcel.title} anew")
+                self._progress.step(f"worker {handed.worker} was lost; {worker} starts {handed.parcel.title} again")
                 self._undo(handed)
             handed.attempt, handed.worker = attempt, worker
             for kind, title, *numbers in words:

@@ -44,18 +44,20 @@ def asked_images(
     option = "--kernel" if tree is None else "--kernel-tree"
     if scheduler:
         raise UsageError(
-            f"{option} does not go with --scheduler: each worker has images of its own",
-            hint="make it on each worker's machine, and name it here by --image",
+            f"{option} cannot be used with --scheduler: each worker has its own images",
+            hint="build that image on each worker's machine, and name it here with --image",
         )
     if tree is not None and (kernel or modules):
-        raise UsageError("--kernel-tree has a kernel and its modules", hint="leave out --kernel and --modules")
+        raise UsageError("--kernel-tree cannot be used with --kernel or --modules", hint="leave out the other options")
     if tree is None and (kernel is None or modules is None):
         raise UsageError(
-            "--kernel and --modules go together",
-            hint="--kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both",
+            "--kernel and --modules need each other",
+            hint="--kernel arch/x86/boot/bzImage --modules DIR; or --kernel-tree DIR for a build tree",
         )
     if len(images) > 1 or OWN in images[0]:
-        raise UsageError(f"{option} goes over one image", hint=f"for example --image {DEFAULT_IMAGE}")
+        raise UsageError(
+            f"{option} replaces the kernel of one shipped image", hint=f"for example --image {DEFAULT_IMAGE}"
+        )
     recipe = load_recipe(images[0])
     with ExitStack() as stack:
         if tree is not None:
@@ -84,11 +86,11 @@ def _machine(
     }
     for option, value in others.items():
         if value is not None:
-            raise UsageError(f"{option} is for guests that bob boots", hint="the machine of --guest runs a kernel")
+            raise UsageError(f"{option} cannot be used with --guest", hint="bob does not boot the machine of --guest")
     if tuple(images) not in ((DEFAULT_IMAGE,), (settings().image,)):
-        raise UsageError("--image is for guests that bob boots", hint="the machine of --guest is what it is")
+        raise UsageError("--image cannot be used with --guest", hint="bob uses the machine of --guest as it is")
     if (guests.jobs or 1) > 1:
-        raise UsageError("the machine of --guest is one guest", hint="leave out --jobs")
+        raise UsageError("the machine of --guest counts as one guest", hint="leave out --jobs")
     if recovery_crashes:
-        raise UsageError("recoveries are crashed in guests that bob boots", hint="leave out --recovery-crashes")
+        raise UsageError("bob crashes recoveries only in guests that it boots", hint="leave out --recovery-crashes")
     return where.name

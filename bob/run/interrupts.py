@@ -55,7 +55,7 @@ def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt as interrupt:
         if run := begun.run:
-            interrupt.add_note(f"what is finished is kept; bob.resume({str(run)!r}) goes on")
+            interrupt.add_note(f"bob keeps what is finished; bob.resume({str(run)!r}) continues")
         raise
 
 

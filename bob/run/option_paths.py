@@ -30,9 +30,9 @@ def _read_new_folder(word: Any, option: str) -> Path:
 def _read_new_file(word: Any, option: str) -> Path:
     path = Path(word)
     if str(word) == STDOUT:
-        raise UsageError(f"{option}: it cannot go to stdout", hint="name a file")
+        raise UsageError(f"{option}: cannot write to stdout", hint="name a file")
     if not path.parent.is_dir():
-        raise UsageError(f"{option}: there is no directory {path.parent}", hint=f"mkdir -p {path.parent}")
+        raise UsageError(f"{option}: the directory {path.parent} does not exist", hint=f"mkdir -p {path.parent}")
     if path.is_dir():
         raise UsageError(f"{option}: {path} is a directory", hint=f"for example {path / 'result.json'}")
     if reason := _why_not_writable(path):

@@ -38,7 +38,7 @@ def read_size(word: Any, option: str) -> int:
     """Return the bytes of a size such as ``64M``, ``1G`` or ``67108864``."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", word.strip(), re.IGNORECASE)
     if match is None or not int(match[1]):
-        raise UsageError(f"{option}: {word!r} is no size", hint="for example 64M or 1G")
+        raise UsageError(f"{option}: {word!r} is not a size", hint="for example 64M or 1G")
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
@@ -84,7 +84,7 @@ def _read_witness(word: Any, option: str) -> Path:
     """Return the path of a witness: a file, or a place in a bundle (:mod:`bob.witness.bundle`)."""
     path = Path(word)
     if not is_there(path):
-        raise UsageError(f"{option}: there is no witness {path}", hint="name a file, or a witness in a bundle")
+        raise UsageError(f"{option}: the witness {path} does not exist", hint="name a file, or a witness in a bundle")
     return path
 
 

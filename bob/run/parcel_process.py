@@ -34,7 +34,7 @@ from bob.version import __version__
 
 
 class ParcelProgress(Silent):
-    """Writes progress down for another process, but for what is of a whole run, such as plans."""
+    """Writes progress for another process, except reports about a whole run, such as plans."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -76,7 +76,7 @@ def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
     if parcel.bob != __version__:
-        return ParcelResult(b"", unfit=f"it has bob {__version__}, and the run is one of {parcel.bob}")
+        return ParcelResult(b"", unfit=f"it has bob {__version__}, but the run is of bob {parcel.bob}")
     run, host = RunDirectory(folder), Host(parcel.connect, parcel.jobs)
     environment: dict[str, str] | None = None
     try:
@@ -110,7 +110,7 @@ def _environment(request: ProbeRequest, progress: ParcelProgress) -> Environment
 
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
     names = [name for name in wanted if found.get(name) != wanted[name]]
-    return ", ".join(f"{name} is {found.get(name)}, and the run has {wanted[name]}" for name in names)
+    return ", ".join(f"{name} is {found.get(name)}, but the run has {wanted[name]}" for name in names)
 
 
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: ParcelProgress) -> None:

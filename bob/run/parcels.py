@@ -120,14 +120,14 @@ def unpack(
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
             for name in sorted(map(PurePosixPath, archive.namelist()), key=_turn):
                 if name.is_absolute() or ".." in name.parts or not name.parts:
-                    raise StoreError(f"a worker sent the file {str(name)!r}, which is no file of a run")
+                    raise StoreError(f"a worker sent the file {str(name)!r}, which does not belong to a run")
                 if wanted(name):
                     target = folder / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     write_whole(target, archive.read(str(name)))
                     written.append(name)
     except zipfile.BadZipFile as error:
-        raise StoreError(f"what a worker sent is damaged: {error}", hint="--resume does it again") from None
+        raise StoreError(f"a worker sent damaged files: {error}", hint="--resume repeats the work") from None
     except OSError as error:
         raise StoreError(
             f"cannot write {error.filename or folder}: {error.strerror}", hint="is the disk full?"

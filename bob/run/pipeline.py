@@ -190,7 +190,7 @@ class _RecordingJob(_WorkloadJob):
         try:
             base = self._base(agent, narrates)
         except OperationRefusedError as refusal:
-            self._refuse(RefusedWorkload.of(workload, f"its initial tree cannot be made: {refusal}"))
+            self._refuse(RefusedWorkload.of(workload, f"the guest could not make its initial tree: {refusal}"))
             return True
         try:
             made, completion = task.configuration, task.model.completion
@@ -201,7 +201,7 @@ class _RecordingJob(_WorkloadJob):
             self._refuse(RefusedWorkload.of(workload, f"the guest refused it: {refusal}"))
             return True
         except (RecordingError, MalformedError) as refusal:
-            self._refuse(RefusedWorkload.of(workload, f"the recording was refused: {refusal}"))
+            self._refuse(RefusedWorkload.of(workload, f"bob rejected the recording: {refusal}"))
             return True
         task.run.save_recording(self._folder, workload, base, recording)
         self._pipeline.observe_later(task, self._number, case)

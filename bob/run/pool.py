@@ -198,7 +198,7 @@ class Pool:
         except (GuestLost, AgentBroken) as loss:
             if self.is_stopped:
                 raise RunStopped from None
-            self._progress.step(f"{what_happened(loss, ' at its start')}; another one is started")
+            self._progress.step(f"{what_happened(loss, ' at its start')}; starting another one")
         return self._started(guest, queue)
 
     def _started(self, guest: ExitStack, queue: JobQueue) -> Agent:
@@ -231,7 +231,7 @@ class Pool:
             if ends_the_run(broken):
                 raise
             said = " ".join(f"{type(broken).__name__}: {broken}".split())
-            error, reason = broken, f"bob broke while it {job.verb} this workload: {said}"
+            error, reason = broken, f"bob itself failed while it {job.verb} this workload: {said}"
             trace = "".join(traceback.format_exception(broken))
         else:
             return True, can_go_on and agent.is_sound
@@ -242,7 +242,7 @@ class Pool:
 
     def _begin_anew(self, job: Job, reason: str, queue: JobQueue) -> None:
         job.first_loss = reason
-        self._progress.step(f"{job.title}: {reason}; another guest begins it anew")
+        self._progress.step(f"{job.title}: {reason}; another guest starts it again")
         if job.states:
             self._progress.observed(job.title, -job.states)
             job.states = 0

@@ -1,5 +1,5 @@
-"""A probe from end to end: record, enumerate, observe, judge, report. Each phase is kept before the next. So is a quick
-question (:func:`try_out`), recorded once for each finish; its run directory has the answers as its result."""
+"""A probe from end to end: record, enumerate, observe, judge, report. bob keeps each phase before it starts the next.
+A quick question (:func:`try_out`) goes the same way, with a recording for each finish and the answers as its result."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def asked_image(request: ProbeRequest, progress: Progress) -> Image:
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     """Go on with the probe in ``path``. Raise StoreError if it is not a probe's run, or another process writes it."""
     if MatrixDirectory.is_one(path):
-        raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
+        raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} continues it")
     run = RunDirectory(path)
     check_jobs(host.jobs)
     with writing([path]), prober([(run, request_of(run, host))], progress) as machine:
@@ -170,7 +170,7 @@ class Prober:
 
         def broke(title: str, trace: str) -> None:
             path = run.save_traceback(title, trace)
-            self.progress.step(f"unknown: {title}: bob's own judgement broke ({path})")
+            self.progress.step(f"unknown: {title}: bob itself failed to judge it ({path})")
 
         column = column_of(run, request, asked.environment, broke)
         workloads = run.planned()
@@ -188,7 +188,7 @@ class Prober:
         run.note(finished=finished)
         if losses := run.losses():
             name = request.configuration.name
-            self.progress.step(f"{plural(losses, 'workload')} of {name} lost on the way: --resume tries again")
+            self.progress.step(f"lost {plural(losses, 'workload')} of {name} on the way; --resume tries again")
         return result
 
     def explore(self, place: int) -> Environment:
@@ -261,7 +261,7 @@ def prober(
 def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
     """Note the environment of a run. Raise StoreError if the run was begun on another one."""
     if run.about().get("environment", environment) != environment:
-        raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
+        raise StoreError(f"{run.path} began on another machine or image", hint="start a new probe, with --out")
     run.note(environment=dict(environment))
 
 

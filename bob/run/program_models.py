@@ -44,8 +44,8 @@ MOST_MICRO_OPERATIONS = 20_000  # the order takes a bit for each pair
 SAMPLED = 3  # trees for each guest that are checked again at the end: a checker may contradict itself
 MOST_IN_PAIRS = 500  # most operations for asking whether a model allows an unlisted tree
 _STALE = (
-    "{} allows old contents where data is missing: of such a state one tree with those of the disk was tried, one with"
-    " what the file itself had before it was cut, and one with zeros"
+    "{} allows old contents in place of missing data. For such a state bob tried three trees: with old contents of the "
+    "disk, with what the file itself had before a truncate, and with zeros"
 )
 
 
@@ -122,7 +122,7 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
         case CannotBeModelled():
             return str(broken)
         case GuestLost() | AgentBroken():
-            return what_happened(broken, " before anything was built")
+            return what_happened(broken, " before it built anything")
         case UsageError():
             return broken.message
         case BobError() | OSError():
@@ -145,8 +145,8 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """Return the vulnerabilities of a file system with a forbidden tree, each with the clauses against the first such
-    tree, and the number of refused trees without a judgement."""
+    """Return the vulnerabilities on a file system that show in a tree that the model forbids, each with the clauses
+    that forbid the first such tree. Also return the number of refused trees that lack a judgement."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):
@@ -194,7 +194,7 @@ class _ModelledProgram:
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
         """Run the checker on the trees that ``model`` allows, and judge the model."""
-        self.guests.progress.step(f"building what {model.name} allows of {self.case.work.name}")
+        self.guests.progress.step(f"building the states that {model.name} allows for {self.case.work.name}")
         self.guests.progress.recorded(model.name)
         budget = self.request.budget
         asked = graph_under(self.again.workload, self.apart, model.promised)
@@ -250,9 +250,9 @@ class _ModelledProgram:
             disagreed=queue.checked.disagreed,
         )
         without = sorted({name for builder in builders.values() for name in builder.without})
-        left = [f"extended attributes are not in these states: {named(without)}"] if without else []
+        left = [f"these states leave out extended attributes: {named(without)}"] if without else []
         left += [_STALE.format(model.name)] if tries.shows_stale else []
-        is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
+        is_garbage = [f"{model.name} also allows garbage, which bob cannot list"] if _allows_garbage(model) else []
         result = judge_model(
             looked, self.case.transcript.calls, self.again.effects, (*notes, *left, *is_garbage), explaining
         )

@@ -106,7 +106,7 @@ class _ProgramParts:
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:
-            raise GuestError(f"{part.title}: {ended.failure}", hint="--jobs, on one machine, does without a cluster")
+            raise GuestError(f"{part.title}: {ended.failure}", hint="try it on one machine, without --scheduler")
         about = part.run.about()
         if "environment" not in self.run.about():
             self.run.note(environment=about["environment"])

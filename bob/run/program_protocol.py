@@ -40,7 +40,7 @@ def protocol_of(
         effects, logged = without(effects, program.is_log)
         if (extent := effects.extent) > MOST_BYTES:
             files, most = (f"{-(-size // 2**20):,} MiB" for size in (extent, MOST_BYTES))
-            raise CannotBeModelled(f"too large for models: files of {files}, holes included, where {most} is the most")
+            raise CannotBeModelled(f"too large for models: files of {files} with holes; the most is {most}")
         again = replayed(program.name, effects, before, said.tellings)
     except (ValueError, IndexError, KeyError) as error:
         raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None
@@ -48,30 +48,30 @@ def protocol_of(
     if untold := list(dict.fromkeys([*effects.untold, *unknown_calls])):
         raise CannotBeModelled(f"not traced: {named(untold)}")
     if wrong := unlike(again.history, without_logs(program, before, after)):
-        raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {named(wrong)}")
+        raise CannotBeModelled(f"its calls do not explain the tree after a clean end: {named(wrong)}")
     if again.outputs[-1] != said.output:
-        raise CannotBeModelled("its calls do not explain what it told")
+        raise CannotBeModelled("its calls do not explain its output")
     if len(again.calls) > MOST_CHANGES:
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
-    left = [f"not in these states: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
+    left = [f"these states leave out: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
     if modes := other_modes(again.history, without_logs(program, before, after)):
-        left.append(f"in these states the modes are not those that a clean end leaves: {named(modes)}")
+        left.append(f"these states do not have the modes after a clean end: {named(modes)}")
     if flagged := flags_of({**before, **after}):
-        left.append(f"no file has these flags in these states: {named(flagged)}")
+        left.append(f"these states leave out flags of files: {named(flagged)}")
     if logged:
         left.append(f"{_are_left_out(logged, 'its logs')}: {named(program.logs)}")
     if others := files_outside(said.calls, ROOT, WORLD):
         left.append(f"{_are_left_out(len(others), 'files elsewhere')}: {named(list(dict.fromkeys(others)))}")
     if any(call.name == STORE for call in said.calls):
-        left.append("what it stores through mappings counts as stored just before its next call")
+        left.append("a store through a mapping counts as done just before the program's next call")
     return again, tuple(left)
 
 
 def _are_left_out(calls: int, files: str) -> str:
     return (
-        f"{calls:,} calls on {files} are not in these states"
+        f"these states leave out {calls:,} calls on {files}"
         if calls > 1
-        else f"a call on {files} is not in these states"
+        else f"these states leave out a call on {files}"
     )
 
 
@@ -81,7 +81,7 @@ def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, No
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
     if unseen or len(trees) != len(ends):
-        words = "what setup or a clean end leaves cannot be seen"
+        words = "bob cannot see the tree after the setup or after a clean end"
         raise CannotBeModelled(f"{words}: {unseen}" if unseen else words)
     return trees[0], trees[1]
 

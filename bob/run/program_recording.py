@@ -42,8 +42,8 @@ from bob.trace.timeline import parse_timeline
 T = TypeVar("T")
 SCRIPTS = "setup ", "workload "  # the beginnings of a script's refusal
 ABOUT_SCRIPTS = (
-    "it runs as root in a guest, in the file system under test, with the packages that app.toml names; "
-    "what it prints to stderr stands here"
+    "the script runs as root in a guest, in the file system under test, with the packages that app.toml names; "
+    "the message above has its stderr"
 )
 
 
@@ -84,9 +84,9 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload, and keep it in ``run``. If ``stores`` through mappings matter and there are some,
-    bob records it again with them, which slows each call; at once if the recording ``like`` had any. Raise UsageError
-    if a script fails or does not end, RecordingError if the recording is inconsistent."""
+    """Record the program's workload, and keep it in ``run``. If ``stores`` through mappings matter and it has some, bob
+    records it again with them, which slows each call. If the recording ``like`` had some, bob records them at once.
+    Raise UsageError if a script fails or does not end, RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)  # building it may take minutes, and says so before the recording does
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -107,7 +107,7 @@ def record_program_run(
     try:
         base, recorded = record_in_a_guest(watches)
         if stores and not watches and mapped(parse(recorded.calls), ROOT):
-            progress.step(f"recording what {program.name} stores through mappings")
+            progress.step(f"recording {program.name} again, with its stores through mappings")
             base, recorded = record_in_a_guest(True)
     except UsageError as refused:
         if refused.message.startswith(SCRIPTS):
@@ -129,14 +129,14 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     if run is not None:
         path = run.path / "console.txt"
         write_whole(path, lost.loss.console.encode())
-        hint = f"its console is in {path}"
+        hint = f"its console output is in {path}"
     return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=hint)
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
     """Return the calls with frames (:func:`framed`) of a run in a guest of its own, for all of the recordings."""
     program, made = case.work, case.subject
-    guests.progress.step(f"looking at the frames of the calls of {program.name}")
+    guests.progress.step(f"looking at the stack frames of the calls of {program.name}")
 
     def tracing(agent: Agent) -> tuple[SystemCall, ...]:
         put_program(agent, program)
@@ -146,13 +146,14 @@ def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...
 
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
-    """Return the calls with frames of ``look``. If it fails, report it and return none: only function names lack."""
+    """Return the calls with frames of ``look``. If it fails, report it and return none: then only function names are
+    missing."""
     try:
         return look()
     except MalformedError as error:
-        progress.step(f"the frames are not known: {error}")
+        progress.step(f"the stack frames of the calls are not known: {error}")
     except (GuestLost, AgentBroken, UsageError) as failure:
-        progress.step(f"the frames are not known: {what_happened(failure)}")
+        progress.step(f"the stack frames of the calls are not known: {what_happened(failure)}")
     return ()
 
 
@@ -212,9 +213,9 @@ def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[Che
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
     """Return the first wrong answer to :func:`trust_trials`: a checker accepts whole trees, and refuses spoilt ones."""
-    spoilt = ["an emptied directory" if one == EMPTIED else f"what {one} leaves" for one in program.must_fail]
+    spoilt = ["an emptied directory" if one == EMPTIED else f"the tree after {one}" for one in program.must_fail]
     for place, (what, answer) in enumerate(
-        zip(("what setup leaves", "what a clean end leaves", *spoilt), answers, strict=True)
+        zip((_AFTER_SETUP, "the tree after a clean end", *spoilt), answers, strict=True)
     ):
         must_refuse, refuses = place > 1, answer.consequence is not None
         if refuses != must_refuse or (must_refuse and not answer.is_judgement):
@@ -222,8 +223,9 @@ def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistru
     return None
 
 
+_AFTER_SETUP = "the tree after the setup"
 _AFTER = {
-    ("what setup leaves", False): ", with no output",
+    (_AFTER_SETUP, False): ", with no output",
     ("an emptied directory", True): ", after all of the output",
 }
 
@@ -246,16 +248,16 @@ def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
     what, answer = wrong.what + _AFTER.get((wrong.what, wrong.must_refuse), ""), wrong.answer
     said = f"{answer.evidence} (exit code {answer.code})"
     if not wrong.must_refuse:
-        hint = "bob app check tries the checker, and explores nothing"
+        hint = "bob app check only tries the checker, and does not explore"
         raise UsageError(f"the checker refuses {what}: {said}", hint=hint)
     if answer.consequence is not None:
         raise UsageError(
             f"the checker does not judge {what}: {said}",
-            hint="it must refuse what is lost by itself: in time, without a signal, and not since it cannot be run",
+            hint="to refuse a tree, the checker must start, end in time, and not die of a signal",
         )
     raise UsageError(
-        f"the checker accepts {what}: it cannot tell a loss",
-        hint="must_fail in app.toml says what it must refuse; must_fail = [] says that there is no such thing",
+        f"the checker accepts {what}, so it cannot detect a loss",
+        hint="must_fail in app.toml lists what the checker must refuse; must_fail = [] if there is nothing",
     )
 
 

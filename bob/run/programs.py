@@ -65,9 +65,9 @@ def try_program(
     answers: bool = True,
 ) -> tuple[Result, Path]:
     """Return the answers for ``program`` on each requested configuration and by ``models``, and the run directory.
-    Models get the calls of the first configuration. Unless bob ``explores``, only they answer; unless ``answers``, bob
-    only compares them with file systems. ``numbers`` place the configurations among all of the user's, and name files.
-    Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be trusted."""
+    Models get the calls of the first configuration. Without ``explores``, only models answer; without ``answers``, bob
+    only compares them with file systems. ``numbers`` are the places of the configurations in the user's list, and name
+    files. Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -225,7 +225,7 @@ class _ProgramRun:
     ) -> SubjectResult:
         missing, undecided = unpredicted(allows, looked)
         if undecided:
-            words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
+            words = f"bob could not decide whether the model allows {undecided} of the refused trees of {case.name}"
             answer = replace(answer, notes=(*answer.notes, words))
         kernel, kernels = self.environment.kernel, model.source.get("kernels", ())
         is_its_own = was_derived_of(model, case.subject, kernel)
@@ -284,7 +284,7 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     names = [request.pace.of(request.configuration.name) for request in requests]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(
-            f"two file systems are called {twice!r}", hint="a file system of one's own has its file's name"
+            f"two file systems have the name {twice!r}", hint="your own file system has the name of its file"
         )
     image = ensure(requests[0].image, progress.step)
     check_kernel(image)
@@ -304,19 +304,19 @@ def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResu
 def _notes(case: ProgramCase) -> tuple[str, ...]:
     found, said = [case.subject.note], case.transcript
     if not case.work.must_fail:
-        found.append("the checker was never seen to refuse anything: must_fail is empty")
+        found.append("bob never saw the checker refuse anything, as must_fail is empty")
     if never := unsynced(said.calls, said.pipe, ROOT):
-        found.append(f"changed, and not synced when the program last told something: {', '.join(never)}")
+        found.append(f"changed, but not synced, when the program wrote its last output: {', '.join(never)}")
     if unfollowed := not_followed(said.calls, ROOT):
         found.append(f"not traced: {', '.join(unfollowed)}")
     if said.calls and not any(call.stack for call in said.calls):
-        found.append("the frames of the calls are not known: no function is named")
+        found.append("the stack frames of the calls are not known, so bob cannot name functions")
     return tuple(printable(note) for note in found if note)
 
 
 def _doubts(case: ProgramCase) -> tuple[str, ...]:
     left = () if case.work.pace is Pace.UNDISTURBED else unpaced(case.transcript.calls)
-    return (f"this pace could not be kept: nothing came between {', '.join(left)}",) if left else ()
+    return (f"bob could not keep this pace: nothing came between {', '.join(left)}",) if left else ()
 
 
 def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestCrash) -> list[ProgramCallEvent]:

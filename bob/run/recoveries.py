@@ -90,7 +90,7 @@ class _RecoveryJob(Job):
             recording = record_recovery(agent, subject, base, completion=completion)
             case = Case.of(subject, self._workload, base, recording, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
-            run.save_refusal(self.folder, RefusedWorkload.of(self._workload, f"the recording was refused: {refusal}"))
+            run.save_refusal(self.folder, RefusedWorkload.of(self._workload, f"bob rejected the recording: {refusal}"))
             run.clear_loss(self.folder)
             return True
         run.save_base(base)

@@ -85,11 +85,11 @@ def checked(request: ProbeRequest) -> ProbeRequest:
 
 def _check_numbers(request: ProbeRequest) -> None:
     if request.budget < 1:
-        raise UsageError(f"a budget of {request.budget} mounts explores nothing", hint="1 or more for each workload")
+        raise UsageError(f"invalid budget {request.budget}; expected 1 or more", hint="it counts mounts per workload")
     if not 0 <= request.audit <= 1:
-        raise UsageError(f"an audit of {request.audit} is no share", hint="from 0 to 1, for example 0.01")
+        raise UsageError(f"invalid audit {request.audit}; expected a share from 0 to 1", hint="for example 0.01")
     if request.recovery_crashes < 0:
-        raise UsageError(f"{request.recovery_crashes} recoveries cannot be crashed", hint="0 or more")
+        raise UsageError(f"cannot crash {request.recovery_crashes} recoveries", hint="expected 0 or more")
     check_jobs(request.host.jobs)
 
 
@@ -123,9 +123,9 @@ def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
     request = checked(request)
     workloads, history = _workloads(question, request.configuration.fs)
     if not question.expected:
-        raise UsageError("nothing is expected", hint=f"{question.parts.expect}, for example 'content /a = new'")
+        raise UsageError("an expectation is missing", hint=f"{question.parts.expect}, for example 'content /a = new'")
     if question.most_witnesses < 1:
-        raise UsageError(f"{question.most_witnesses} witnesses show nothing", hint="1 or more for each expectation")
+        raise UsageError(f"cannot keep {question.most_witnesses} witnesses", hint="expected 1 or more per expectation")
     expectations = tuple(_expectation(text, history, question.parts.expect) for text in question.expected)
     return Trial(request, workloads, expectations, question.most_witnesses)
 
@@ -137,7 +137,7 @@ def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload,
     with _naming(parts.operations):
         performed = parse(question.operations)
     if not performed:
-        raise UsageError("there are no operations to be tried", hint="such as 'write /a 0 4096; fsync /a'")
+        raise UsageError("the operations are missing", hint="for example 'write /a 0 4096; fsync /a'")
     texts = ((parts.setup, question.setup, initial), (parts.operations, question.operations, performed))
     for part, text, done in texts:
         _check_lacks(part, text, done, fs)
@@ -154,7 +154,7 @@ def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload,
         for workload in workloads:
             simulate(workload)
     except RefusedError as error:
-        is_there = f"what {parts.setup} makes is there when the first operation begins"
+        is_there = f"the tree of {parts.setup} is there when the first operation begins"
         hint = None if error.is_too_large else is_there
         for part, text, done in texts:
             for one, place in zip(done, places(text), strict=True):
@@ -171,7 +171,7 @@ def _check_lacks(part: str, text: str, done: tuple[Operation, ...], fs: FileSyst
             if LACKABLE[lacked](one):
                 hint = f"the kernel says: {said}; {fs.name} lacks {', '.join(fs.lacks)}"
                 with _naming(part):
-                    raise PointedError(f"{fs.name} cannot do '{lacked}'", text, *place, hint=hint)
+                    raise PointedError(f"{fs.name} does not support '{lacked}'", text, *place, hint=hint)
 
 
 def _expectation(text: str, history: History, part: str) -> Expectation:

@@ -12,7 +12,7 @@ from typing import Any
 from bob.errors import MissingProgramError, UsageError
 
 CONNECT_SECONDS = 10
-_FORMS = "an address such as tcp://server:8786, or the file that `dask scheduler` wrote"
+_FORMS = "name an address such as tcp://server:8786, or the file that `dask scheduler` wrote"
 
 
 def address_of(said: str) -> str:
@@ -29,7 +29,7 @@ def address_of(said: str) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint=_FORMS) from None
     except (ValueError, TypeError, KeyError):
-        raise UsageError(f"{path} is no file of a scheduler: it names no address", hint=_FORMS) from None
+        raise UsageError(f"{path} is not a scheduler's file: it lacks an address", hint=_FORMS) from None
     return address
 
 

@@ -84,7 +84,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     except (KeyError, TypeError) as error:
         raise StoreError(f"{path}/run.json does not say what was searched for ({error})") from None
     if "merged" in about:
-        raise StoreError(f"{path} was merged of others, which are done", hint=f"bob show {path} prints what they found")
+        raise StoreError(f"{path} is merged from finished searches", hint=f"bob show {path} prints their findings")
     with writing([path]):
         planned = PlannedSearch.of(asked, request, progress)
         return _SearchRun(directory, asked, request, planned, progress).result(), path
@@ -196,7 +196,7 @@ class _SearchRun:
         large. A search for some properties shrinks only theirs: all findings would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):
-            self._progress.step("the witnesses are as found: only guests that bob boots make them smaller")
+            self._progress.step("the witnesses stay as found: bob shrinks them only in guests that it boots")
             return result
         if host.scheduler is not None:
             words = f"`bob witness shrink --in-place {directory.path}` makes the witnesses smaller"
@@ -296,7 +296,7 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}
     if kept != {workload.name for workload in lot}:
         raise StoreError(
-            f"the search makes other workloads now than when {folder} was begun",
+            f"the search now makes other workloads than when {folder} began",
             hint="a Python file may use a clock, a random number or the order of a set; start a new search",
         )
 
@@ -309,8 +309,8 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
         return asked
     if "keep" in configuration.fs.lacks:
         said = dict(configuration.fs.refusals)["keep"]
-        hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
-        raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
+        hint = f"the kernel answers fallocate with FALLOC_FL_KEEP_SIZE: {said}"
+        raise UsageError(f"bob cannot fill {configuration.fs.name}, as the bounds {asked.name} require", hint=hint)
     image = image_called(request.image, progress.step, request.host.connect)
     setup = parsed(asked.name, asked.text).setup
     with (
@@ -320,10 +320,10 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
         free = room(agent, configuration, setup, FILLER)
     if free <= leave:
         raise UsageError(
-            f"a new {configuration.name} has room for {free:,} bytes, and the bounds {asked.name} leave {leave:,}",
-            hint="ask for a larger one with --device",
+            f"a new {configuration.name} has {free:,} free bytes, and the bounds {asked.name} leave {leave:,} of them",
+            hint="choose a larger device with --device",
         )
-    progress.step(f"of {free:,} bytes that are free, a file takes all but {leave:,}")
+    progress.step(f"a file fills the device: it takes all but {leave:,} of {free:,} free bytes")
     return replace(asked, filler=free - leave)
 
 
@@ -358,10 +358,10 @@ class PlannedSearch:
 def _nothing(asked: Search) -> UsageError:
     if asked.props:
         return UsageError(
-            f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {', '.join(asked.props)}",
-            hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
+            f"no workload of {plural(asked.length, 'operation')} {asked.origin} tests {', '.join(asked.props)}",
+            hint="an order needs two operations (--ops 2), append-rename-any three; --bounds chooses the operations",
         )
     return UsageError(
-        f"no workload {asked.origin} that is to be tried asks for what its calls promise",
-        hint="--count tells how many there are; a --shard of many may have none",
+        f"no workload {asked.origin} in this search tests a promise of its calls",
+        hint="--count prints their number; a small --shard may be empty",
     )

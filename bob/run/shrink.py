@@ -89,7 +89,7 @@ def _shrink(agent: Agent, image: Image, each: WitnessFile, *, budget: int, progr
         shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget, progress)
         smaller = shrinker.shrunk(found.workload)
     if smaller is None:
-        progress.step("recorded again, it does not show; it stays as it is")
+        progress.step("a new recording does not show the violation; the witness stays as it is")
         return Shrunk(path, None, before, found.size)
     progress.step(f"{_in_words(smaller.size)}: done")
     document = witness.write(
@@ -311,7 +311,7 @@ class _ProgramShrinker:
         put_base(self._agent, self._found.base)
         for number in range(RECORDINGS):
             if number:
-                words = f"it does not show; recording the program again, {number + 1} of {RECORDINGS}"
+                words = f"the violation does not show; recording the program again, {number + 1} of {RECORDINGS}"
                 self._progress.step(words)
             smaller, calls = self._recorded_again()
             if smaller is not None:

@@ -82,14 +82,14 @@ def estimate(
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
     if not found:
-        return None, f"how long this takes is not known: {_unknown(parts)}"
+        return None, f"bob cannot estimate the time: {_unknown(parts)}"
     took = [one.scaled_to(part) for part, one in zip(parts, found, strict=True)]
     taken = tuple(EarlierPart(part.workloads, sum(each)) for part, each in zip(parts, took, strict=True))
     seconds = sum(one.seconds for one in taken)
     share = took[0][0] / seconds if len(parts) == 1 else 0.0
     if found is there:
-        said = "how long this takes here shows when a twentieth of it is done"
-        elsewhere = f"it took about {duration(seconds)} where bob was measured, in emulated guests"
+        said = "an estimate for this machine comes when a twentieth is done"
+        elsewhere = f"it took about {duration(seconds)} on the machine where bob was measured, in emulated guests"
         return Earlier(None, share, taken), f"{said}; {elsewhere}"
     same = all(one.work.budget == part.budget for part, one in zip(parts, found, strict=True))
     why = ", as earlier runs on this machine did" if same else ": earlier runs on this machine had another budget"

@@ -44,14 +44,14 @@ def by_image(
             if any_kernel or kernel == found_on:
                 continue
             if not is_same_series(kernel, found_on):
-                hint = "name an image with that kernel by --image"
+                hint = "name an image with that kernel with --image"
                 raise UsageError(
-                    f"the witness {path.name} is of kernel {found_on}, the image has {kernel}",
-                    hint=hint if any_kernel is None else f"{hint}, or try it on this one with --any-kernel",
+                    f"the witness {path.name} is of kernel {found_on}, but the image has {kernel}",
+                    hint=hint if any_kernel is None else f"{hint}, or try this image with --any-kernel",
                 )
             if (kernel, found_on) not in told:
                 told.add((kernel, found_on))
-                progress.step(f"{path.name} is of kernel {found_on}; what follows is on {kernel}")
+                progress.step(f"{path.name} is of kernel {found_on}; bob runs it on {kernel}")
     return images
 
 

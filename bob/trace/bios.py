@@ -109,7 +109,7 @@ class _BioPairs:
         if event.sectors and event.rwbs.op is not Op.WRITE:
             # blk_fill_rwbs lacks a letter for REQ_OP_WRITE_ZEROES. The target does not offer it (num_write_zeroes_bios
             # is 0), so submit_bio_noacct rejects it before the trace; the log would lack its zeroes.
-            raise RecordingError(f"{_name(event)} is neither read, write, flush nor discard: the log cannot have it")
+            raise RecordingError(f"the log cannot record {_name(event)}: not a read, write, flush or discard")
         if event.rwbs.flushes:
             self._flushes_to_send.append(event)
         if event.sectors:
@@ -147,7 +147,7 @@ class _BioPairs:
         if waiting:
             first = min(waiting, key=lambda event: event.at.time)
             raise RecordingError(
-                f"{_name(first)} never completed, nor did {len(waiting) - 1} more",
+                f"{_name(first)} never completed; neither did {len(waiting) - 1} more",
                 hint="the recorder must wait until the device is quiet, then read the trace buffer",
             )
         return Bios(tuple(self._done), tuple(self._flushed), self._discards, chained, tuple(self._every_flush_sent))

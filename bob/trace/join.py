@@ -92,7 +92,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
             alike = deque([WriteBio(key, open_.submitted, completed, open_.task)])
         if not alike:
             raise RecordingError(
-                f"{_name(entry)} is no completed write of the timeline",
+                f"{_name(entry)} does not match a completed write of the timeline",
                 hint="trace from before the log-writes device exists until it is removed; is this its device number?",
             )
         found = alike.popleft()
@@ -101,7 +101,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
         # Two hardware queues can break that (pitfall 9).
         if key.fua in youngest and found.completed.time < youngest[key.fua][0].submitted.time:
             raise RecordingError(
-                f"{_name(entry)} was over before {_name(youngest[key.fua][1])} was submitted, yet is logged after it",
+                f"{_name(entry)} completed before {_name(youngest[key.fua][1])} was submitted, but is logged after it",
                 hint=_HINT,
             )
         if key.fua not in youngest or found.submitted.time > youngest[key.fua][0].submitted.time:
@@ -139,7 +139,7 @@ def _nothing_left(bios: Sequence[WriteBio]) -> None:
         first = min(bios, key=lambda bio: bio.completed.time)
         raise RecordingError(
             f"the {'FUA ' * first.key.fua}write {first.key.sector} + {first.key.sectors} of {first.task}, completed at "
-            f"timeline line {first.completed.time}, is not in the log, nor are {len(bios) - 1} more",
+            f"timeline line {first.completed.time}, is not in the log; neither are {len(bios) - 1} more",
             hint="remove the log-writes target before reading its log; a full log device stops logging silently",
         )
 
@@ -162,7 +162,7 @@ def _write(index: int, bio: WriteBio, entry: LogEntry, device: int) -> DeviceWri
 def _only(marks: Sequence[Mark], text: str) -> Moment:
     found = [mark.at for mark in marks if mark.text == text]
     if len(found) != 1:
-        raise RecordingError(f"the timeline has {len(found)} marks 'bob: {text}' where one should be")
+        raise RecordingError(f"the timeline has {len(found)} marks 'bob: {text}' instead of one")
     return found[0]
 
 

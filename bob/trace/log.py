@@ -156,7 +156,7 @@ class LogReader:
         try:
             return text.decode()
         except UnicodeDecodeError:
-            _malformed(index, offset, f"a mark that is no text: {text!r}")
+            _malformed(index, offset, f"a mark that is not text: {text!r}")
 
     def _plausible(self, index: int, offset: int) -> LogEntry | None:
         """Return the entry at ``offset`` if the kernel could have written it; None for old or empty bytes."""

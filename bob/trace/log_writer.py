@@ -50,13 +50,13 @@ def _header(index: int, entry: NewEntry, sectorsize: int) -> bytes:
     if len(entry.data) % sectorsize:
         raise UsageError(f"log entry {index}: {len(entry.data)} bytes of data are not whole sectors of {sectorsize}")
     if entry.data and (is_mark or is_discard):
-        raise UsageError(f"log entry {index}: a mark or a discard has no data")
+        raise UsageError(f"log entry {index}: a mark or a discard cannot have data")
     if is_mark and (entry.flags != EntryFlags.MARK or entry.nr_sectors):
-        raise UsageError(f"log entry {index}: a mark has no other flags and no sectors")
+        raise UsageError(f"log entry {index}: a mark cannot have other flags or sectors")
     if text and not is_mark:
-        raise UsageError(f"log entry {index}: it has a text but not the flag MARK")
+        raise UsageError(f"log entry {index}: it has a text, but lacks the flag MARK")
     if entry.nr_sectors and not is_discard:
-        raise UsageError(f"log entry {index}: only a discard says nr_sectors; a write has as many as its data")
+        raise UsageError(f"log entry {index}: only a discard can set nr_sectors; the data of a write gives its length")
     if len(text) > longest_mark(sectorsize):
         raise UsageError(f"log entry {index}: a mark of {len(text)} bytes, longer than {longest_mark(sectorsize)}")
     fields = {

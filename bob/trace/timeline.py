@@ -119,8 +119,8 @@ class Timeline:
     events: tuple[TimelineEvent, ...]
 
 
-# trace_print_context and trace_print_lat_fmt (kernel/trace/trace_output.c). The task's name is anything up to 15
-# bytes, so it is found by what must follow it; the columns for the thread group and the irq flags are options.
+# trace_print_context and trace_print_lat_fmt (kernel/trace/trace_output.c). The task's name may be any 15 bytes, so the
+# pattern finds its end by the columns that must follow. Those for the thread group and the irq flags are options.
 _LINE = re.compile(
     r"\s*(?P<task>.{1,64}?)-(?P<pid>\d+)\s+(?:\(\s*[-\d]+\)\s+)?\[(?P<cpu>\d+)\]\s+"
     r"(?:[^\s:]{4,8}\s+)?(?P<seconds>\d+\.\d+): (?P<event>[^\s:]+): ?(?P<body>.*)"

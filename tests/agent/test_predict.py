@@ -162,7 +162,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
 
     monkeypatch.setattr(sessions, "accesses", drop)
     observed = explored(recording, taken)
-    assert observed.lost == snapshot("the agent failed: the trace of what recovery read is not complete")
+    assert observed.lost == snapshot("the agent failed: the trace of recovery's reads is incomplete")
     assert {one.outcome for one in observed.states} == {None}
 
 

@@ -71,7 +71,7 @@ def test_a_list_of_results_is_read_as_several() -> None:
     document = {"schema": SEVERAL, "results": [written(SMALL), written(SMALL)]}
     assert results_in(document) == [SMALL, SMALL]
     assert results_in(written(SMALL)) == [SMALL]
-    with pytest.raises(MalformedError, match="no list of results"):
+    with pytest.raises(MalformedError, match="lacks a list of results"):
         results_in({"schema": SEVERAL})
 
 

@@ -92,10 +92,10 @@ def test_a_mode_that_was_not_observed_is_no_other_mode() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "said"),
     [
-        ("attribute /a user.z = old", 11, "nothing ever has an attribute user.z"),
-        ("attribute /a user.x = op11", 23, "there is no operation 11"),
-        ("attribute /a user.x = op2", 23, "operation 2 (chmod /a 600) sets no user.x"),
-        ("attribute /a user.x = op8", 23, "operation 8 (setxattr /d user.y 5) sets no user.x"),
+        ("attribute /a user.z = old", 11, "nothing in this workload has an attribute user.z"),
+        ("attribute /a user.x = op11", 23, "operation 11 does not exist"),
+        ("attribute /a user.x = op2", 23, "operation 2 (chmod /a 600) does not set user.x"),
+        ("attribute /a user.x = op8", 23, "operation 8 (setxattr /d user.y 5) does not set user.x"),
         ("mode /none = 600", 6, "neither the setup nor the operations make /none"),
     ],
 )

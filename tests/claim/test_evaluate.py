@@ -93,7 +93,7 @@ def test_what_holds_where_some_operations_are_there(there: Iterable[int], text: 
     if is_so is None:
         with pytest.raises(PointedError) as refused:
             ask(text, found.crash(there), found)
-        assert text_with(str(refused.value), "/d/n") == snapshot("there is no file /d/n after the last operation")
+        assert text_with(str(refused.value), "/d/n") == snapshot("/d/n is not a file after the last operation")
     else:
         assert ask(text, found.crash(there), found) is is_so
 
@@ -204,13 +204,13 @@ def test_the_evidence_is_never_long() -> None:
         ("exists /d/x", "/d/x", snapshot("neither the setup nor the operations make /d/x")),
         ("exists /x/b", "/x/b", snapshot("neither the setup nor the operations make /x/b")),
         ("same /a /d/c", "/d/c", snapshot("neither the setup nor the operations make /d/c")),
-        ("content /a = op3", "op3", snapshot("there is no operation 3")),
-        ("content /d = old", "old", snapshot("there is no file /d before the operations")),
-        ("content /d/a = new", "new", snapshot("there is no file /d/a after the last operation")),
+        ("content /a = op3", "op3", snapshot("operation 3 does not exist")),
+        ("content /d = old", "old", snapshot("/d is not a file before the operations")),
+        ("content /d/a = new", "new", snapshot("/d/a is not a file after the last operation")),
         ("content /a[0:1] = old", "[0:1]", snapshot("/a has 0 bytes before the operations")),
         ("content /a[4K:8K] = new", "[4K:8K]", snapshot("/a has 4,196 bytes after the last operation")),
-        ("content /a[4K:8K] = op2", "[4K:8K]", snapshot("not all of these bytes are of op2")),
-        ("content /a[0:1] = op2", "[0:1]", snapshot("not all of these bytes are of op2")),
+        ("content /a[4K:8K] = op2", "[4K:8K]", snapshot("op2 did not write all of these bytes")),
+        ("content /a[0:1] = op2", "[0:1]", snapshot("op2 did not write all of these bytes")),
     ],
 )
 def test_what_cannot_be_asked_of_a_workload_is_pointed_at(text: str, wrong: str, message: str) -> None:
@@ -225,7 +225,7 @@ def test_what_cannot_be_asked_of_a_workload_is_pointed_at(text: str, wrong: str,
 def test_operations_that_write_nothing_have_no_data() -> None:
     with pytest.raises(PointedError) as refused:
         check(parse("content /f = op3"), world().history)
-    assert text_with(str(refused.value), 3, "/f") == snapshot("operation 3 (fsync /f) writes no data")
+    assert text_with(str(refused.value), 3, "/f") == snapshot("operation 3 (fsync /f) does not write data")
 
 
 def test_a_name_that_a_crash_may_leave_in_another_directory_can_be_asked_for() -> None:

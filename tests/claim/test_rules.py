@@ -73,7 +73,7 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
     if len(question.required) > 1 and question.later is None:
         with pytest.raises(ValueError) as refused:
             OfProperty.read(document, workload, {}.get)
-        assert str(refused.value) == snapshot("it asks about several operations at once")
+        assert str(refused.value) == snapshot("its question names several operations at once")
     elif question.required or question.beside:
         assert OfProperty.read(document, workload, {}.get) == claim
         assert claim.sentence(CrashTimeline(events=(), crash=1.0), Context(workload, ({}, {}), ({}, {})), None)
@@ -81,7 +81,7 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
     document["question"]["whatever"] = True
     with pytest.raises(MalformedError) as refused:
         OfProperty.read(document, workload, {}.get)
-    assert str(refused.value) == snapshot("it asks by 'whatever', which this bob does not know")
+    assert str(refused.value) == snapshot("its question has the unknown field 'whatever'")
 
 
 def asked(question: Question) -> str:

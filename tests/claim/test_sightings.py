@@ -155,13 +155,13 @@ def test_the_same_tree_holds() -> None:
         (
             SHORT,
             snapshot(
-                "after a crash during recovery, /a is a file of 4 B (inode 0, 1 links): nothing, and otherwise a file of 8 B (inode 0, 1 links): nothing"
+                "after a crash during recovery, /a is a file of 4 B (inode 0, 1 links): nothing, and without that crash a file of 8 B (inode 0, 1 links): nothing"
             ),
         ),
         (GONE, snapshot("after a crash during recovery, /a is missing")),
         (
             {**WHOLE, "/b": WHOLE["/a"]},
-            snapshot("after a crash during recovery, /b is there, which it is not otherwise"),
+            snapshot("after a crash during recovery, /b is there, and missing without that crash"),
         ),
     ],
 )

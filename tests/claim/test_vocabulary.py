@@ -207,5 +207,5 @@ def test_a_kind_without_what_it_needs_is_refused() -> None:
     with pytest.raises(ValueError) as refused:
         claim_of({"claim": "trouble", **Mountable().to_json()}, NOTHING, {})
     assert text_with(str(refused.value), "unmountable") == snapshot(
-        "it has the fields of the kind 'unmountable', and is said to be of 'trouble'"
+        "its claim has the fields of the kind 'unmountable', but names the kind 'trouble'"
     )

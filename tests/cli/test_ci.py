@@ -110,8 +110,8 @@ def test_a_program_that_is_only_checked_as_json(bob: Bob) -> None:
 
 def test_a_junit_file_that_cannot_be_written_is_told_first(bob: Bob, work: Work) -> None:
     for file, why in (
-        ("-", "it cannot go to stdout"),
-        ("no/r.xml", "there is no directory no"),
+        ("-", "cannot write to stdout"),
+        ("no/r.xml", "the directory no does not exist"),
         (".", ". is a directory"),
     ):
         ended = bob(*PROBE, "--junit", file)
@@ -168,7 +168,9 @@ def test_it_says_which_cell_and_how(bob: Bob, work: Work) -> None:
     put_with("table", append_any=HOLDS, overwrite_any=FAILS)
     work.result = result(unknown=False)
     said = bob(*PROBE, "--expect", "table/result.json").out
-    worse, better = said.partition("worse than expected: fails, and did not\n")[2].split("better than expected: ")
+    worse, better = said.partition("worse than expected: fails, but was not expected to\n")[2].split(
+        "better than expected: "
+    )
     assert worse.startswith("  +× append-any, ext4-ordered\n")
     assert "bob replay bob-runs/made-up/witnesses/append-any.json\n" in worse
     assert "  -× overwrite-any, ext4-ordered\n" in better
@@ -215,8 +217,8 @@ def test_the_published_table_can_be_expected(bob: Bob, work: Work) -> None:
             PROBE,
             9,
             snapshot("""\
-bob: there is no table.json
-hint: a run directory, a result that --json wrote, or osdi14
+bob: table.json does not exist
+hint: name a run directory, a result that --json wrote, or osdi14
 """),
         ),
         (
@@ -224,7 +226,7 @@ hint: a run directory, a result that --json wrote, or osdi14
             PROBE,
             8,
             snapshot("""\
-bob: table.json is no result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
+bob: table.json is not a result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
 hint: was it truncated?
 """),
         ),
@@ -251,7 +253,7 @@ hint: `bob apm show FILE` shows a model
             MATRIX,
             8,
             snapshot("""\
-bob: table.json is the result of bob try, which has no table
+bob: table.json is a result of bob try, which does not make a table
 hint: bob show PATH
 """),
         ),
@@ -260,7 +262,7 @@ hint: bob show PATH
             PROBE,
             8,
             snapshot("""\
-bob: table.json is no result: it is nested too deeply
+bob: table.json is not a result: it is nested too deeply
 hint: was it truncated?
 """),
         ),

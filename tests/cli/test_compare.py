@@ -166,15 +166,15 @@ hint: they are about different properties
             None,
             9,
             snapshot("""\
-bob: there is no b.json
-hint: a run directory, a result that --json wrote, or osdi14
+bob: b.json does not exist
+hint: name a run directory, a result that --json wrote, or osdi14
 """),
         ),
         (
             "{",
             8,
             snapshot("""\
-bob: b.json is no result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
+bob: b.json is not a result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
 hint: was it truncated?
 """),
         ),
@@ -203,12 +203,12 @@ def test_a_run_without_a_result(bob: Bob) -> None:
     ended = bob("compare", "osdi14", "stopped")
     assert (ended.code, ended.out) == (9, "")
     assert ended.err == snapshot("""\
-bob: stopped has no result.json
+bob: stopped lacks a result.json
 hint: name a run directory, or a result that --json wrote
 """)
     Path("stopped/run.json").write_text("{}")
     assert bob("compare", "osdi14", "stopped").err == snapshot("""\
-bob: stopped has no result.json
+bob: stopped lacks a result.json
 hint: was it stopped? bob judge stopped judges what is finished
 """)
 
@@ -221,7 +221,7 @@ def test_a_configuration_that_is_there_twice(bob: Bob) -> None:
     assert (ended.code, ended.out) == (8, "")
     assert text_with(ended.err, "twice.json", "ext4-ordered") == snapshot("""\
 bob: twice.json: the result has 'ext4-ordered' twice
-hint: which of them is to be compared?
+hint: keep only one of them
 """)
 
 
@@ -476,21 +476,21 @@ def test_the_same_image_twice_is_one(bob: Bob, work: Work) -> None:
         (
             ("--kernel", "bzImage"),
             snapshot("""\
-bob: --kernel and --modules go together
-hint: --kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both
+bob: --kernel and --modules need each other
+hint: --kernel arch/x86/boot/bzImage --modules DIR; or --kernel-tree DIR for a build tree
 """),
         ),
         (
             ("--modules", "."),
             snapshot("""\
-bob: --kernel and --modules go together
-hint: --kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both
+bob: --kernel and --modules need each other
+hint: --kernel arch/x86/boot/bzImage --modules DIR; or --kernel-tree DIR for a build tree
 """),
         ),
         (
             ("--kernel", "bzImage", "--modules", ".", *BOTH),
             snapshot("""\
-bob: --kernel goes over one image
+bob: --kernel replaces the kernel of one shipped image
 hint: for example --image debian-bookworm
 """),
         ),
@@ -504,14 +504,14 @@ hint: name arch/x86/boot/bzImage of a built kernel
         (
             ("--kernel-tree", ".", "--kernel", "bzImage"),
             snapshot("""\
-bob: --kernel-tree has a kernel and its modules
-hint: leave out --kernel and --modules
+bob: --kernel-tree cannot be used with --kernel or --modules
+hint: leave out the other options
 """),
         ),
         (
             ("--kernel-tree", ".", *BOTH),
             snapshot("""\
-bob: --kernel-tree goes over one image
+bob: --kernel-tree replaces the kernel of one shipped image
 hint: for example --image debian-bookworm
 """),
         ),
@@ -532,42 +532,42 @@ hint: name a machine of your own with --guest
         (
             ("--guest", "ssh://testbox", "--kernel-tree", "."),
             snapshot("""\
-bob: --kernel-tree is for guests that bob boots
-hint: the machine of --guest runs a kernel
+bob: --kernel-tree cannot be used with --guest
+hint: bob does not boot the machine of --guest
 """),
         ),
         (
             ("--guest", "ssh://testbox", "--connect", "qemu:///system"),
             snapshot("""\
-bob: --connect is for guests that bob boots
-hint: the machine of --guest runs a kernel
+bob: --connect cannot be used with --guest
+hint: bob does not boot the machine of --guest
 """),
         ),
         (
             ("--guest", "libvirt:testbox", "--kernel-tree", "."),
             snapshot("""\
-bob: --kernel-tree is for guests that bob boots
-hint: the machine of --guest runs a kernel
+bob: --kernel-tree cannot be used with --guest
+hint: bob does not boot the machine of --guest
 """),
         ),
         (
             ("--guest", "ssh://testbox", "--image", "debian-trixie"),
             snapshot("""\
-bob: --image is for guests that bob boots
-hint: the machine of --guest is what it is
+bob: --image cannot be used with --guest
+hint: bob uses the machine of --guest as it is
 """),
         ),
         (
             ("--guest", "ssh://testbox", "--jobs", "2"),
             snapshot("""\
-bob: the machine of --guest is one guest
+bob: the machine of --guest counts as one guest
 hint: leave out --jobs
 """),
         ),
         (
             ("--guest", "ssh://testbox", "--recovery-crashes", "2"),
             snapshot("""\
-bob: recoveries are crashed in guests that bob boots
+bob: bob crashes recoveries only in guests that it boots
 hint: leave out --recovery-crashes
 """),
         ),
@@ -605,7 +605,7 @@ def test_each_kernel_is_held_against_what_is_expected(bob: Bob) -> None:
     assert [line for line in ended.out.splitlines() if "expected" in line] == snapshot(
         [
             "2 cells expected by table: 2 as expected",
-            "better than expected: failed, and does not",
+            "better than expected: was expected to fail, but does not",
             "2 cells expected by table: 1 better, 1 as expected",
         ]
     )

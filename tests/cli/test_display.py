@@ -338,7 +338,7 @@ def test_another_machine_tells_of_what_was_never_timed_here(slower: float, guest
     assert found is not None and found.seconds is None, "how fast this machine is is not known"
     assert found.recording == pytest.approx(0.1) and found.parts[0].seconds == pytest.approx(as_there)
     assert (
-        sentence_with(words, "twentieth") == snapshot("how long this takes here shows when a twentieth of it is done;")
+        sentence_with(words, "twentieth") == snapshot("an estimate for this machine comes when a twentieth is done;")
         and duration(found.parts[0].seconds) in words
     )
     here = [Timing(WORK, slower * 60.0, 0.3)]
@@ -398,13 +398,13 @@ def test_only_what_came_to_its_end_is_kept(tmp_path: Path, monkeypatch: pytest.M
         raise KeyboardInterrupt
     assert read() == [] and told.known == [None, None]
     assert text_with(told.said[0], "ext4") == snapshot(
-        "how long this takes is not known: no probe of ext4 was timed on this machine"
+        "bob cannot estimate the time: no probe of ext4 was timed on this machine"
     )
     monkeypatch.setattr(timings, "USUAL", USUAL)
     with pytest.raises(KeyboardInterrupt), timed([small], told):
         raise KeyboardInterrupt
     assert text_with(told.said[-1], "0:0") == snapshot(
-        "how long this takes here shows when a twentieth of it is done; it took about 0:03 where bob was measured, in emulated guests"
+        "an estimate for this machine comes when a twentieth is done; it took about 0:03 on the machine where bob was measured, in emulated guests"
     )
     assert (again := told.known.pop()) is not None and again.seconds is None and again.recording > 0.1
     done([small], 3, told)

@@ -62,7 +62,7 @@ def test_show_takes_a_compressed_result(bob: Bob) -> None:
     ended = bob("show", "packed")
     assert ended.code == 8
     assert text_with(ended.err, "packed/result.json.xz") == snapshot("""\
-bob: packed/result.json.xz is no result: Compressed data ended before the end-of-stream marker was reached
+bob: packed/result.json.xz is not a result: Compressed data ended before the end-of-stream marker was reached
 hint: was it truncated?
 """)
 
@@ -95,7 +95,7 @@ def test_show_several_side_by_side(bob: Bob) -> None:
             None,
             9,
             snapshot("""\
-bob: here has no result.json
+bob: here lacks a result.json
 hint: name a run directory, or a result that --json wrote
 """),
         ),
@@ -103,7 +103,7 @@ hint: name a run directory, or a result that --json wrote
             "{",
             8,
             snapshot("""\
-bob: here/result.json is no result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
+bob: here/result.json is not a result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
 hint: was it truncated?
 """),
         ),
@@ -111,7 +111,7 @@ hint: was it truncated?
             "[]",
             8,
             snapshot("""\
-bob: here/result.json is no result: it is not a JSON object
+bob: here/result.json is not a result: it is not a JSON object
 hint: was it truncated?
 """),
         ),
@@ -233,15 +233,15 @@ b.json: the violation shows in 2 of 3 mounts, kernel 6.1.0-57-amd64 (found on 6.
         (
             "runs/one/run.json",
             snapshot("""\
-bob: runs/one has no result.json
+bob: runs/one lacks a result.json
 hint: was it stopped? bob judge runs/one judges what is finished
 """),
         ),
         (
             "runs/result.json",
             snapshot("""\
-bob: runs/one has no result.json
-hint: it is a part of a run, which is told as a whole: bob show runs
+bob: runs/one lacks a result.json
+hint: this is a part of a run; show the whole run: bob show runs
 """),
         ),
     ],

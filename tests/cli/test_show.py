@@ -50,7 +50,7 @@ def test_of_several_runs_those_without_a_table_are_left_out_and_named(bob: Bob, 
     ended, both = bob("show", "here", "stopped", "there", "asked"), bob("show", "here", "there")
     assert (ended.code, ended.out) == (both.code, both.out)
     assert ended.err.splitlines() == snapshot(
-        ["left out: stopped has no result.json", "left out: asked is a run of bob try, which has no table"]
+        ["left out: stopped lacks a result.json", "left out: asked is a run of bob try, which has no table"]
     )
     assert bob("show", "stopped", "asked").code == 9
     assert bob("show", "asked").code == 8
@@ -140,7 +140,7 @@ hint: name a file with --output or with --json
         (
             ("--output", "gone/t.html"),
             snapshot("""\
-bob: --output: there is no directory gone
+bob: --output: the directory gone does not exist
 hint: mkdir -p gone
 """),
         ),
@@ -316,8 +316,8 @@ def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> No
     Path("result.json").write_text(json.dumps(document))
     ended = bob("show", "result.json", "--output", "p.svg")
     assert ended.code == 2 and ended.err == snapshot("""\
-bob: this run of replace-mv has no update protocol
-hint: runs of before have none, and none is made where the calls of the program are not known
+bob: this run of replace-mv lacks an update protocol
+hint: older runs lack it, and so do runs in which bob could not follow the program's calls
 """)
 
 
@@ -338,7 +338,11 @@ def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> Non
     assert json.loads(bob("show", "gdbm.json", "lmdb.json", "--json", "-").out)["schema"] == "bob.vulnerabilities/1"
     Path("begun").mkdir()
     begun, both = bob("show", "gdbm.json", "begun", "lmdb.json"), bob("show", "gdbm.json", "lmdb.json")
-    assert (begun.code, begun.out, begun.err) == (both.code, both.out, snapshot("left out: begun has no result.json\n"))
+    assert (begun.code, begun.out, begun.err) == (
+        both.code,
+        both.out,
+        snapshot("left out: begun lacks a result.json\n"),
+    )
     assert bob("show", "begun", "begun").code == 9
     ended = bob("show", "gdbm.json", "lmdb.json", "--format", "junit")
     assert (ended.code, ended.err.splitlines()[0]) == (

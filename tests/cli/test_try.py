@@ -144,7 +144,7 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
             "holds in all explored legal crash states that can be mounted: some of 4,096",
             "whole states; 3 do not mount",
             "",
-            "! 3 crash states could not be mounted, and count for nothing above",
+            "! 3 crash states could not be mounted; the answers above do not count them",
             "    Structure needs cleaning",
             "    bob replay bob-runs/made-up/witnesses/unmountable.json",
             "",
@@ -155,7 +155,7 @@ def test_what_breaks(bob: Bob, work: Work) -> None:
             "kernel 6.1.0-31-amd64, volatile write cache, writes of 512 bytes are atomic,",
             "done late, youngest first",
             "run bob-runs/made-up",
-            "holds: no explored crash state breaks it. It is no proof.",
+            "holds: no explored crash state breaks it. This is not a proof.",
         ]
     )
 
@@ -172,7 +172,7 @@ def test_one_finish_is_told_without_its_name(bob: Bob, work: Work) -> None:
 def test_states_that_do_not_mount_count_where_that_is_asked(bob: Bob, work: Work) -> None:
     shown = bob(*TRY, "--expect", "mounts", "--quiet").out
     assert line_with(shown, 3, "!") == snapshot(
-        "! 3 crash states could not be mounted, and count above only where mounts is"
+        "! 3 crash states could not be mounted; only expectations with `mounts` count"
     )
     [names, mounts] = [line for line in shown.splitlines() if line.startswith("holds in")]
     assert ("can be mounted" in names, "can be mounted" in mounts) == (True, False)
@@ -181,7 +181,7 @@ def test_states_that_do_not_mount_count_where_that_is_asked(bob: Bob, work: Work
 def test_what_breaks_where_nothing_is_lost(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     work.breaks, work.needs_no_crash = 1, True
     shown = " ".join(bob(*TRY, "--quiet").out.split())
-    assert sentence_with(shown, "every write") == snapshot("holds the state with every write there breaks it, too:")
+    assert sentence_with(shown, "every write") == snapshot("holds the state with every write breaks it, too:")
 
 
 @pytest.mark.parametrize("breaks", [0, 3])
@@ -252,7 +252,7 @@ hint: for example --output answers.html
         (
             "nowhere/answers.html",
             snapshot("""\
-bob: --output: there is no directory nowhere
+bob: --output: the directory nowhere does not exist
 hint: mkdir -p nowhere
 """),
         ),
@@ -289,8 +289,8 @@ exists /n implies content /a = new
 
 size /a = 4095
 × can break in 2 ways, in 3 crash states
-  the state with every write there breaks it, too: either it is not what was
-  meant, or the file system loses it without the loss of any write
+  the state with every write breaks it, too: either you expected something else,
+  or the file system loses it even if the disk loses nothing
     /a has initial data (4,096 B)   in 2 crash states
     bob replay witnesses/expectation-2-1.json
     /a has operation 1 (512 B), initial data (3,584 B)   in 1 crash state
@@ -334,8 +334,8 @@ def test_a_kernel_needs_its_modules(bob: Bob, work: Work) -> None:
     ended = bob(*TRY, "--kernel", "bzImage")
     assert (ended.code, work.asked) == (2, [])
     assert text_with(ended.err, "--kernel", "--modules") == snapshot("""\
-bob: --kernel and --modules go together
-hint: --kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both
+bob: --kernel and --modules need each other
+hint: --kernel arch/x86/boot/bzImage --modules DIR; or --kernel-tree DIR for a build tree
 """)
 
 
@@ -344,11 +344,15 @@ hint: --kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tr
     [
         (
             ("create /a; link /a /b",),
-            ("bob: OPERATIONS, column 12: vfat cannot do 'link'", "  create /a; link /a /b", "             ^^^^^^^^^^"),
+            (
+                "bob: OPERATIONS, column 12: vfat does not support 'link'",
+                "  create /a; link /a /b",
+                "             ^^^^^^^^^^",
+            ),
         ),
         (
             ("create /a", "--setup", "symlink /x /s"),
-            ("bob: --setup, column 1: vfat cannot do 'symlink'", "  symlink /x /s", "  ^^^^^^^^^^^^^"),
+            ("bob: --setup, column 1: vfat does not support 'symlink'", "  symlink /x /s", "  ^^^^^^^^^^^^^"),
         ),
     ],
 )
@@ -393,10 +397,10 @@ def test_json(bob: Bob, work: Work) -> None:
         (
             ("create /a", "--expect", "exists /a adn absent /a"),
             (
-                "bob: --expect, column 11: 'adn' where a test is over",
+                "bob: --expect, column 11: unexpected 'adn' after a test",
                 "  exists /a adn absent /a",
                 "            ^^^",
-                "hint: tests are joined by and, or, implies",
+                "hint: join tests with and, or, implies",
             ),
         ),
         (
@@ -414,7 +418,7 @@ def test_json(bob: Bob, work: Work) -> None:
                 'bob: --expect, line 2, column 2: "\'" is never closed',
                 "   '/世界",
                 "   ^",
-                "hint: quote a path with such letters",
+                "hint: quote a path that has such letters",
             ),
         ),
         (
@@ -432,7 +436,7 @@ def test_json(bob: Bob, work: Work) -> None:
                 "bob: OPERATIONS, line 2, column 1: /b does not exist",
                 "  fsync /b",
                 "  ^^^^^^^^",
-                "hint: what --setup makes is there",
+                "hint: the tree of --setup is there",
             ),
         ),
         (
@@ -441,7 +445,7 @@ def test_json(bob: Bob, work: Work) -> None:
                 "bob: --setup, column 12: /a exists already",
                 "  create /a; create /a",
                 "             ^^^^^^^^^",
-                "hint: what --setup makes is there",
+                "hint: the tree of --setup is there",
             ),
         ),
         (
@@ -454,7 +458,7 @@ def test_json(bob: Bob, work: Work) -> None:
         ),
         (
             ("create /a", "--finish", "fsync /b", "--expect", "exists /a"),
-            ("bob: --finish: /b does not exist", "hint: what --setup makes is there"),
+            ("bob: --finish: /b does not exist", "hint: the tree of --setup is there"),
         ),
         (
             ("sync", "--expect", "exists /a"),
@@ -462,9 +466,9 @@ def test_json(bob: Bob, work: Work) -> None:
         ),
         (
             ("create /a", "--expect", ""),
-            ("bob: --expect, column 1: the end where a test begins", "hint: tests: exists"),
+            ("bob: --expect, column 1: unexpected end; expected a test", "hint: tests: exists"),
         ),
-        (("", "--expect", "exists /"), ("bob: there are no operations to be tried", "hint: such as")),
+        (("", "--expect", "exists /"), ("bob: the operations are missing", "hint: for example")),
         (("create /a",), ("bob: missing option '--expect'", "hint: bob try --help")),
         (
             ("create /a", "--expect", "exists /a", "--image", "debian-bookworm", "--image", "debian-trixie"),

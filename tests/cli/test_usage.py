@@ -190,10 +190,14 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             [*PROBE, "--device", "big"],
-            snapshot("bob: --device: 'big' is no size"),
+            snapshot("bob: --device: 'big' is not a size"),
             snapshot("hint: for example 64M or 1G"),
         ),
-        ([*PROBE, "--device", "0"], snapshot("bob: --device: '0' is no size"), snapshot("hint: for example 64M or 1G")),
+        (
+            [*PROBE, "--device", "0"],
+            snapshot("bob: --device: '0' is not a size"),
+            snapshot("hint: for example 64M or 1G"),
+        ),
         (
             [*PROBE, "--device", "3K"],
             snapshot("bob: a device of 3072 bytes is not a whole number of MiB"),
@@ -255,7 +259,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             [*PROBE, "--json", "no/r.json"],
-            snapshot("bob: --json: there is no directory no"),
+            snapshot("bob: --json: the directory no does not exist"),
             snapshot("hint: mkdir -p no"),
         ),
         (
@@ -298,7 +302,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["replay", "nowhere"],
-            snapshot("bob: WITNESS...: there is no witness nowhere"),
+            snapshot("bob: WITNESS...: the witness nowhere does not exist"),
             snapshot("hint: name a file, or a witness in a bundle"),
         ),
         (
@@ -318,12 +322,12 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["witness", "export", "file", "--dm-log", "-"],
-            snapshot("bob: --dm-log: it cannot go to stdout"),
+            snapshot("bob: --dm-log: cannot write to stdout"),
             snapshot("hint: name a file"),
         ),
         (
             ["witness", "export", "file", "--dm-log", "no/l"],
-            snapshot("bob: --dm-log: there is no directory no"),
+            snapshot("bob: --dm-log: the directory no does not exist"),
             snapshot("hint: mkdir -p no"),
         ),
         (
@@ -345,7 +349,7 @@ PROBE = ("probe", "--fs", "ext4")
         (["image", "rm", "x"], snapshot("bob: the guest image 'x' is not built"), snapshot("hint: built: none")),
         (
             ["doctor", "--json", "no/r.json"],
-            snapshot("bob: --json: there is no directory no"),
+            snapshot("bob: --json: the directory no does not exist"),
             snapshot("hint: mkdir -p no"),
         ),
     ],
@@ -491,7 +495,7 @@ def test_what_cannot_be(bob: Bob, found: Path) -> None:
         2,
         "",
         snapshot("""\
-bob: --html: there is no directory gone
+bob: --html: the directory gone does not exist
 hint: mkdir -p gone
 """),
     )

@@ -150,7 +150,7 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
     too_strong, derived = ({one.configuration for one in allowed(found).missed} for found in answers.models)
     assert (too_strong, derived) == ({"ext4-busy"}, set()), "what the slow pace leaves is a beginning of the program"
     assert all(one.clauses for found in answers.models for one in allowed(found).missed)
-    assert not any("it is not known whether" in note for found in answers.models for note in found.notes)
+    assert not any("could not decide whether" in note for found in answers.models for note in found.notes)
     undisturbed, slow, busy = map(by_consequence, answers.file_systems)
     assert answers.file_systems[0].answer.verdict is Verdict.HOLDS, undisturbed
     assert Consequence.OTHER in slow
@@ -337,8 +337,11 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
         ),
         (scripts("sleep 1000"), "workload did not end within 5 s"),
         (scripts("touch g", setup="exit 4"), "setup failed \\(4\\)"),
-        (scripts("touch g", check="echo no; exit 1"), "the checker refuses what setup leaves, with no output: no"),
-        (scripts("rm f; sync"), "the checker refuses what a clean end leaves"),
+        (
+            scripts("touch g", check="echo no; exit 1"),
+            "the checker refuses the tree after the setup, with no output: no",
+        ),
+        (scripts("rm f; sync"), "the checker refuses the tree after a clean end"),
         (scripts("umount -l $1"), "a script has unmounted the directory under test"),
         (scripts("touch g", check="true"), "the checker accepts an emptied directory"),
         (scripts("./nothing"), "workload failed \\(127\\)"),
@@ -424,7 +427,7 @@ def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> No
     program = scripts(edits, setup="ed --version && touch f")
     found = ask(replace(program, packages=("ed",)), tmp_path)
     assert found.answer.verdict is Verdict.HOLDS
-    assert "changed, and not synced when the program last told something: /g" in found.notes
+    assert "changed, but not synced, when the program wrote its last output: /g" in found.notes
 
 
 @pytest.mark.long
@@ -553,7 +556,7 @@ def test_without_frames_only_the_names_of_functions_are_missing(
 def test_without_frames_a_witness_is_shrunk_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     fail_to_look(how, monkeypatch)
     found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
-    assert "the frames of the calls are not known: no function is named" in found.notes
+    assert "the stack frames of the calls are not known, so bob cannot name functions" in found.notes
     path = tmp_path / (found.answer.ways[0].witness or "")
     [smaller] = shrink([path], image=None, connect=None, budget=10, progress=Silent())
     assert smaller.document is not None
@@ -618,7 +621,7 @@ def test_what_is_stored_through_a_mapping_is_held_against_a_model(tmp_path: Path
     pair = IN_C["header-ahead-of-a-store"]
     [found] = by_models(pair.program(mended=False), tmp_path, model_of(pair)).models
     assert fault(pair, found, mended=False) == "" and allowed(found).is_all
-    assert "what it stores through mappings counts as stored just before its next call" in found.notes
+    assert "a store through a mapping counts as done just before the program's next call" in found.notes
 
 
 def test_stores_through_mappings_are_recorded_at_once_at_the_next_pace(
@@ -649,7 +652,7 @@ def test_logs_of_a_program_are_not_in_the_states_of_a_model(tmp_path: Path) -> N
         by_models(program, tmp_path / "1", POSIX).models,
         by_models(replace(program, logs=("l*g",)), tmp_path / "2", POSIX).models,
     )
-    assert "2 calls on its logs are not in these states: l*g" in found.notes
+    assert "these states leave out 2 calls on its logs: l*g" in found.notes
     assert allowed(found).operations == allowed(plain[0]).operations - 2 and allowed(found).is_all
     assert checks(found).trees < checks(plain[0]).trees
 
@@ -681,7 +684,7 @@ os.unlink('../f')
     answers = by_models(program, tmp_path, POSIX)
     [found] = answers.models
     assert found.answer.reason is None and allowed(found).is_all
-    assert "a call on files elsewhere is not in these states: /tmp/elsewhere" in found.notes
+    assert "these states leave out a call on files elsewhere: /tmp/elsewhere" in found.notes
     steps = [(step.verb, step.path, step.more) for step in answers.protocols[0].steps if not step.told]
     assert sorted(steps) == [
         ("chmod", "/d/t", ""),

@@ -163,7 +163,7 @@ def test_python_that_is_interrupted_leaves_no_guest_and_goes_on(mine: str, press
     words = [sys.executable, "-c", INTERRUPTED, str(presses)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == snapshot(
-        ["what is finished is kept; bob.resume('run') goes on", "guests left: 0", "handler as before: True", "×"]
+        ["bob keeps what is finished; bob.resume('run') continues", "guests left: 0", "handler as before: True", "×"]
     ), done.stderr
 
 

@@ -131,7 +131,7 @@ def test_a_guest_that_is_killed_gives_its_states_back(tmp_path: Path, observers:
     result = ask(tmp_path / "run", "single-sector-overwrite", watch=Watch(each=lambda: observers[0].kill()))
     assert len(observers) > 1
     assert cells(result)["single-sector-overwrite"].verdict is Verdict.HOLDS
-    [note] = [note for note in result.subjects[0].notes if "another guest began it anew" in note]
+    [note] = [note for note in result.subjects[0].notes if "another guest started it again" in note]
     assert "the guest vanished" in note
 
 

@@ -361,5 +361,5 @@ def test_a_python_file_finds_what_the_first_fsync_after_a_mount_of_f2fs_loses(tm
     assert said(cells_of(again)) == said(cells)
     changed = {**encode(asked), "text": LOG.replace("4096", "100")}
     SearchDirectory(out).note(search=changed)
-    with pytest.raises(StoreError, match="makes other workloads now"):
+    with pytest.raises(StoreError, match="now makes other workloads"):
         searching.resume(out, Host(), Silent())

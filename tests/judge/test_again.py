@@ -160,7 +160,7 @@ def test_a_judge_that_breaks_makes_its_cells_unknown(
     directory_op, overwrite = judge_again(run.path).subjects[0].answers
     assert overwrite.verdict is Verdict.UNKNOWN
     assert overwrite.reason is not None
-    assert "bob's own judgement broke: by nothing (test_again.py, line" in overwrite.reason
+    assert "bob itself failed to judge it: by nothing (test_again.py, line" in overwrite.reason
     assert directory_op.verdict is (Verdict.UNKNOWN if part == "__init__" else Verdict.HOLDS)
 
 
@@ -263,7 +263,7 @@ def test_a_difference_is_a_row_with_a_witness(tmp_path: Path) -> None:
     assert (cell.name, cell.family, cell.verdict) == ("recovery-idempotent", "recovery", Verdict.FAILS)
     assert cell.evidence is not None
     assert text_with(cell.evidence, "/a") == snapshot(
-        "after a crash during recovery, /a is a file of 4,096 B (inode 11, 1 links): initial data (4,096 B), and otherwise a file of 4,096 B (inode 11, 1 links): operation 1 (512 B), initial data (3,584 B)"
+        "after a crash during recovery, /a is a file of 4,096 B (inode 11, 1 links): initial data (4,096 B), and without that crash a file of 4,096 B (inode 11, 1 links): operation 1 (512 B), initial data (3,584 B)"
     )
     refused = made.result((cell,)).unmountable
     assert refused is not None and refused.states == 1
@@ -274,7 +274,7 @@ def test_a_difference_is_a_row_with_a_witness(tmp_path: Path) -> None:
     read = witness.read(path)
     assert read.claim == Idempotent()
     assert read.sentence == snapshot(
-        "Of the writes that were not flushed 1 was on the disk, the write of 512 bytes at sector 22 of 2.0 s as recovery was under way, and the next recovery did not come to the same."
+        "Of the writes that were not flushed 1 was on the disk, the write of 512 bytes at sector 22 of 2.0 s while recovery was under way, and the next recovery led to another tree."
     )
     undisturbed, other = (
         samples.observed(found=[samples.ALL, samples.NOTHING]).findings.observation(number) for number in (0, 1)
@@ -294,7 +294,7 @@ def test_a_recovery_that_comes_out_otherwise_each_time_says_nothing() -> None:
     assert [one.verdict for one in cell.recordings] == [Verdict.HOLDS, Verdict.UNKNOWN, Verdict.UNKNOWN]
     _holds, otherwise, without = (one.reason or "" for one in cell.recordings)
     assert otherwise == snapshot(
-        "a control failed: recovered twice without a crash, /a is a file of 4,096 B (inode 11, 1 links): operation 1 (512 B), initial data (3,584 B), and otherwise a file of 4,096 B (inode 11, 1 links): initial data (4,096 B)"
+        "a control failed: recovered twice without a crash, /a is a file of 4,096 B (inode 11, 1 links): operation 1 (512 B), initial data (3,584 B), and without that crash a file of 4,096 B (inode 11, 1 links): initial data (4,096 B)"
     )
     assert without == snapshot("the recovery without a crash was not observed")
 

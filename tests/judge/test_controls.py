@@ -144,7 +144,7 @@ def test_what_no_operation_was_to_change_is_undamaged_in_a_control(
 def test_where_a_control_was_not_seen_nothing_holds(states: list[tuple[CrashState, Observation]], which: str) -> None:
     found, reason = verdict(*states, (BETWEEN, ONE))
     assert found is Verdict.UNKNOWN
-    assert text_with(reason, which).replace(which, "WHICH") == snapshot("a control was not seen: the state WHICH")
+    assert text_with(reason, which).replace(which, "WHICH") == snapshot("bob did not see a control: the state WHICH")
     assert verdict(*states, (BETWEEN, OUT_OF_ORDER))[0] is Verdict.FAILS, "what was seen was seen"
 
 

@@ -200,7 +200,7 @@ def test_what_has_no_name_is_told_apart_by_what_is_not_there(blocks: list[str]) 
         ("fsync-file", ("setxattr",), 1),
     ]
     assert several[0].words == snapshot(
-        "a block that bob has no name for was lost: no flush was sent after it; after fsync of a file append is not there as it should be"
+        "a block that bob cannot name was lost: no flush was sent after it; after fsync of a file append is not there as it should be"
     )
 
 
@@ -238,7 +238,7 @@ def test_where_nothing_is_lost_calls_and_kinds_tell_causes_apart(blocks: list[st
         (Cause("durable", call="fsync-file", kinds=("setxattr",)), 1),
     ]
     assert several[0].words == snapshot(
-        "nothing that the disk had been sent was lost; after fsync of a file append is not there as it should be"
+        "the disk lost no write that it had been sent; after fsync of a file append is not there as it should be"
     )
 
 

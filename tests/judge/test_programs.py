@@ -543,7 +543,7 @@ def test_a_model_that_forbids_what_its_own_file_system_leaves_fails_the_run() ->
     [(key, _told, _tree)] = refused_trees([window])
     found = crossed(by_model(built(FINE)), asked(window), {key: ()}, is_its_own=True)
     assert missed(found)[0].words == snapshot(
-        "missed by the model: lost acknowledged data: 2 of 3 are there (ext4 leaves a tree that the model does not allow); the model was derived of this file system: it is wrong, or bob"
+        "missed by the model: lost acknowledged data: 2 of 3 are there (ext4 leaves a tree that the model does not allow); the model was derived from this file system, so the model or bob is wrong"
     )
     later = crossed(found, replace(asked(window), name="xfs"), {})
     assert later.model is not None

@@ -41,7 +41,7 @@ LOSS = GuestLost(Loss(LossCause.VANISHED, ""), "QEMU is gone")
 
 COMMIT, JOURNAL, DATA = 22, (20, 21), 8
 """What writes 3, 2 and 1 of the trace change."""
-BY_A_SIGHT = "by what was seen of its disk in another workload"
+BY_A_SIGHT = "from the same disk in another workload"
 AHEAD: list[AccessEvent] = [ReadAhead((COMMIT,), 1)]
 
 
@@ -337,7 +337,7 @@ class Blind(FakeAgent):
 def test_what_was_not_seen_whole_is_no_outcome_and_nothing_is_exhaustive(*, predicting: bool) -> None:
     seen, _told, plan = explored(Blind(), predicting=predicting)
     assert seen.lost is not None
-    assert text_with(seen.lost, "/x") == snapshot("not all that is there can be seen: /x: more than is looked at")
+    assert text_with(seen.lost, "/x") == snapshot("bob could not see everything: /x: more than is looked at")
     assert seen.final
     assert seen.coverage.exhaustive is None
     with_commit = {one.state for one in seen.states if built(plan, one.state)[COMMIT * SECTOR_BYTES] == ord("c")}
@@ -470,7 +470,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(sector: i
     agent = FakeAgent()
     agent.forgets = sector
     seen, _told, _plan = explored(agent, predicting=True)
-    assert seen.lost == snapshot("the agent failed: the trace of what recovery read is not complete")
+    assert seen.lost == snapshot("the agent failed: the trace of recovery's reads is incomplete")
     assert {one.outcome for one in seen.states} == {None}
 
 
@@ -481,7 +481,7 @@ def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -
     seen, _told, _plan = explored(agent, predicting=True)
     assert seen.lost is not None
     assert seen.lost == snapshot(
-        "a control of the predictions failed: by what recovery read, crash state 2 has outcome 1 (mounted, 1 name), but when it was mounted it had outcome 2 (mounted, 1 name)"
+        "a control of the predictions failed: bob predicted from the reads of recovery that crash state 2 has outcome 1 (mounted, 1 name), but when it was mounted it had outcome 2 (mounted, 1 name)"
     )
     assert seen.predicted == frozenset()
     assert seen.coverage.explored == seen.coverage.mounted == len(set(agent.states)) < 9
@@ -762,7 +762,7 @@ def test_a_wrong_sight_is_noticed_where_nothing_is_predicted() -> None:
     seen, _told, _plan = explored(agent, predicting=True, sights=sights)
     assert seen.lost is not None
     assert text_with(seen.lost, BY_A_SIGHT) == snapshot(
-        "a control of the predictions failed: by what was seen of its disk in another workload, crash state 0 has outcome 0 (mounted, 1 name), but when it was mounted it had outcome 1 (mounted, 1 name)"
+        "a control of the predictions failed: bob predicted from the same disk in another workload that crash state 0 has outcome 0 (mounted, 1 name), but when it was mounted it had outcome 1 (mounted, 1 name)"
     )
     assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 3, "nothing else is believed"
     assert seen.coverage.exhaustive is None
@@ -851,6 +851,6 @@ def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
     seen, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
     assert seen.lost is not None
     assert text_with(seen.lost, BY_A_SIGHT) == snapshot(
-        "a control of the predictions failed: by what was seen of its disk in another workload, crash state 0 has outcome 0 (mounted, 1 name), but when it was mounted it had outcome 1 (mounted, 1 name)"
+        "a control of the predictions failed: bob predicted from the same disk in another workload that crash state 0 has outcome 0 (mounted, 1 name), but when it was mounted it had outcome 1 (mounted, 1 name)"
     )
     assert seen.predicted == frozenset()

@@ -198,9 +198,9 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
         UsageError,
         "invalid rows 'table2'; expected",
     ),
-    "budget": (lambda: bob.probe("ext4", budget=0), UsageError, "a budget of 0 mounts explores nothing"),
-    "audit": (lambda: bob.probe("ext4", audit=2), UsageError, "an audit of 2.0 is no share"),
-    "recoveries": (lambda: bob.probe("ext4", recovery_crashes=-1), UsageError, "-1 recoveries cannot be crashed"),
+    "budget": (lambda: bob.probe("ext4", budget=0), UsageError, "invalid budget 0; expected 1 or more"),
+    "audit": (lambda: bob.probe("ext4", audit=2), UsageError, "invalid audit 2.0; expected a share from 0 to 1"),
+    "recoveries": (lambda: bob.probe("ext4", recovery_crashes=-1), UsageError, "cannot crash -1 recoveries"),
     "cache": (lambda: bob.probe("ext4", write_cache="big"), UsageError, "unknown write cache 'big'"),
     "unit": (lambda: bob.probe("ext4", atomic_write=3), UsageError, "a device cannot write 3 bytes atomically"),
     "completion": (
@@ -219,11 +219,11 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
         PointedError,
         "operations, column 1: unknown oper",
     ),
-    "no operations": (lambda: bob.try_(" ", "mounts", fs="ext4"), UsageError, "there are no operations"),
+    "no operations": (lambda: bob.try_(" ", "mounts", fs="ext4"), UsageError, "the operations are missing"),
     "setup": (
         lambda: bob.try_("create /a", "mounts", fs="vfat", setup="create /b; link /b /c"),
         PointedError,
-        "setup, column 12: vfat cannot do 'link'",
+        "setup, column 12: vfat does not support 'link'",
     ),
     "no file": (lambda: bob.try_("fsync /a", "mounts", fs="ext4"), PointedError, "operations, column 1: /a does not"),
     "expect": (
@@ -231,21 +231,21 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
         PointedError,
         "expect, column 8: neither the setup nor the operations make /b",
     ),
-    "nothing expected": (lambda: bob.try_("create /a", [], fs="ext4"), UsageError, "nothing is expected"),
+    "nothing expected": (lambda: bob.try_("create /a", [], fs="ext4"), UsageError, "an expectation is missing"),
     "finish": (lambda: bob.try_("create /a", "mounts", fs="ext4", finishes="sinc"), PointedError, "finishes, column 1"),
     "at": (
         lambda: bob.try_("create /a", "mounts", fs="ext4", at="once"),
         UsageError,
         "invalid at 'once'; exp",
     ),
-    "witnesses": (lambda: bob.try_("create /a", "mounts", fs="ext4", witnesses=0), UsageError, "0 witnesses show"),
+    "witnesses": (lambda: bob.try_("create /a", "mounts", fs="ext4", witnesses=0), UsageError, "cannot keep 0"),
     "program": (lambda: bob.app("sqlite", fs="ext4"), UsageError, "unknown program 'sqlite'"),
     "no file system": (
         lambda: bob.app("replace-rename"),
         UsageError,
         "neither fs nor model is given",
     ),
-    "model": (lambda: bob.app("replace-rename", model="ext4-p"), UsageError, "there is no model 'ext4-p'"),
+    "model": (lambda: bob.app("replace-rename", model="ext4-p"), UsageError, "unknown model 'ext4-p'"),
     "a seed that is a text": (
         lambda: bob.probe("ext4", seed=anything("x")),
         UsageError,
@@ -363,7 +363,7 @@ def function_arguments(function: Callable[..., Any], **named: Any) -> dict[str, 
 def test_numbers_and_paths_of_other_libraries_are_taken(elsewhere: Path) -> None:
     with pytest.raises(UsageError) as refused:
         bob.probe("ext4", properties=pd.Index(["append-any"]), audit=np.float32(0.5), budget=np.int64(0))
-    assert text_with(str(refused.value), 0) == snapshot("a budget of 0 mounts explores nothing")
+    assert text_with(str(refused.value), 0) == snapshot("invalid budget 0; expected 1 or more")
 
 
 def test_arguments_become_plain_values_that_a_run_can_write_down() -> None:

@@ -166,7 +166,7 @@ def test_markdown_has_the_evidence() -> None:
     assert f"bob replay {RUN}/witnesses/append-any.json" in text
     assert "multi-block-append ? 700 of 4,096 < 0.1 % 4 of 12 unknown" in text
     assert f"! 3 crash states could not be mounted {' '.join(KERNEL_SAYS.split())}" in text
-    assert sentence_with(text, "proof") == snapshot("It is no proof.") and "whole states: how many" in text
+    assert sentence_with(text, "proof") == snapshot("This is not a proof.") and "whole states: how many" in text
 
 
 @settings(deadline=None)
@@ -470,16 +470,16 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as refused:
         bob.load(tmp_path)
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "result.json") == snapshot(
-        "TMP has no result.json"
+        "TMP lacks a result.json"
     )
     with pytest.raises(StoreError) as refused:
         bob.load(tmp_path / "gone")
-    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("there is no TMP/gone")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/gone does not exist")
     (tmp_path / "result.json").write_text("{")
     with pytest.raises(MalformedError) as refused:
         bob.load(tmp_path)
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/result.json is no result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+        "TMP/result.json is not a result: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
     )
 
 

@@ -105,7 +105,7 @@ bob replay run/witnesses/append-any.json\
     )
     [held] = found["overwrite-any"]
     assert text_with(held.text or "", 12) == snapshot(
-        "holds: nothing found in 12 workloads finished by natural, natural 2.5, fsync /d/a; explored in vain: 700 of 4,096 whole states, < 0.1 % of the torn ones"
+        "holds: nothing found in 12 workloads ending with natural, natural 2.5, fsync /d/a; explored: 700 of 4,096 whole states, < 0.1 % of the torn ones"
     )
     assert all(case.attrib["classname"] == "ext4-ordered" for case in found.values())
 
@@ -153,7 +153,7 @@ def test_what_belongs_to_no_cell_is_told_by_the_suite() -> None:
             "3 crash states could not be mounted: EXT4-fs (loop0): VFS: Found ext4 filesystem with invalid superblock checksum.  Run e2fsck?"
         ),
         "bob replay run/witnesses/unmountable.json",
-        snapshot("2 crash states mounted, but the file system's checker found fault afterwards: it found fault"),
+        snapshot("2 crash states mounted, but the file system's checker found errors afterwards: it found fault"),
         "bob replay run/witnesses/checker.json",
         "a note",
     ]
@@ -253,14 +253,14 @@ def _cell(verdict: Verdict) -> Answer:
         (HOLDS, HOLDS, Outcome.PASSED, ""),
         (HOLDS, FAILS, Outcome.FAILED, f"worse: {EVIDENCE}"),
         (FAILS, HOLDS, Outcome.FAILED, "better: found: holds"),
-        (HOLDS, UNKNOWN, Outcome.UNKNOWN, "it is unknown whether it differs: found: unknown: nobody knows"),
-        (UNKNOWN, FAILS, Outcome.UNKNOWN, "it is unknown whether it differs: found: fails"),
+        (HOLDS, UNKNOWN, Outcome.UNKNOWN, "cannot be compared: found: unknown: nobody knows"),
+        (UNKNOWN, FAILS, Outcome.UNKNOWN, "cannot be compared: found: fails"),
         (UNKNOWN, UNKNOWN, Outcome.UNKNOWN, "found: unknown: nobody knows"),
         (SKIPPED, SKIPPED, Outcome.SKIPPED, "found: skipped: nobody knows"),
-        (HOLDS, SKIPPED, Outcome.UNKNOWN, "it is unknown whether it differs"),
-        (None, FAILS, Outcome.SKIPPED, "nothing is expected of it; found: fails"),
+        (HOLDS, SKIPPED, Outcome.UNKNOWN, "cannot be compared"),
+        (None, FAILS, Outcome.SKIPPED, "the expected table does not have it; found: fails"),
         (None, UNKNOWN, Outcome.UNKNOWN, "nobody knows"),
-        (FAILS, None, Outcome.SKIPPED, "this run did not ask it"),
+        (FAILS, None, Outcome.SKIPPED, "this run did not ask for it"),
     ],
 )
 def test_what_is_expected_passes(a: Verdict | None, b: Verdict | None, outcome: Outcome, said: str) -> None:

@@ -89,7 +89,7 @@ def test_few_configurations_have_their_names() -> None:
     assert lines[0].split() == ["ext4-ordered", "btrfs"]
     assert lines[2].split() == ["single-sector-overwrite", "·", "·"]
     assert lines[4].split() == ["single-block-overwrite", "×", "×"]
-    assert lines[-1] == snapshot("× fails   · holds in what was explored (no proof)   ? unknown   – skipped")
+    assert lines[-1] == snapshot("× fails   · holds in what was explored (not a proof)   ? unknown   – skipped")
 
 
 def test_sixteen_configurations_fit_eighty_columns() -> None:

@@ -151,7 +151,7 @@ def test_what_it_was_measured_on() -> None:
     ):
         assert said in text
     column = " ".join(many().by_id("xfs").text.split())
-    assert "mountedrw,relatime,data=ordered, asked for data=ordered" in column
+    assert "mountedrw,relatime,data=ordered, requested data=ordered" in column
     assert " ".join(KERNEL_SAYS.split()) in column
     assert sentence_with(column, 3, "mounted") == snapshot("3 crash states could not be mounted EXT4-fs (loop0):")
     assert f"bob replay {RUN}/witnesses/unmountable.json" in column
@@ -163,7 +163,7 @@ def test_holds_is_no_proof() -> None:
 How to read it × failsA crash state that the device model allows violates the property.
 · holdsNo explored crash state of these workloads violates it.\
 """)
-    assert sentence_with(text, "proof") == snapshot("It is no proof.")
+    assert sentence_with(text, "proof") == snapshot("This is not a proof.")
 
 
 def nasty(text: str) -> Result:

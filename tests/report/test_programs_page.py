@@ -201,7 +201,7 @@ def test_the_protocol_by_itself_has_what_all_answers_about_it_say(tmp_path: Path
     assert graph.replace('\\"', "").count('"') % 2 == 0 and graph.count("{") == graph.count("}")
     with pytest.raises(UsageError) as refused:
         picture(found(tmp_path))
-    assert str(refused.value) == snapshot("this run of replace-mv has no update protocol")
+    assert str(refused.value) == snapshot("this run of replace-mv lacks an update protocol")
 
 
 def test_a_folded_row_has_no_detail_that_is_of_some_of_its_steps_only() -> None:

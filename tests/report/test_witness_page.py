@@ -56,7 +56,7 @@ def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
         found.sentence,
         found.evidence[1:],
         *("write /a 0 512", "create /n", "write PATH OFFSET LENGTH"),
-        meanings().get(name, " No property speaks of it")[1:],
+        meanings().get(name, " Properties do not ask this")[1:],
         *(fate.value for fate in Fate),
         "the crash: the power fails here",
         f"bob replay {PATH}",
@@ -77,7 +77,7 @@ def test_the_page_of_what_was_expected(tmp_path: Path) -> None:
     told = " ".join(found.sentence.split())
     for said in ("What was expected", "/a is empty.", "What was found after the crash", told):
         assert said in text, said
-    assert "does not mount" not in text and "No property" not in text
+    assert "does not mount" not in text and "Properties do not ask" not in text
     assert text_with(page.all("title")[0].text, "ext4-ordered") == snapshot(
         "«exists '/</p></style><script>alert(\"1\")</script> & 'quoted' <img src=x onerror=y> {{ 7 * 7 }} {% endif %}'» does not hold on ext4-ordered, Linux 6.1.0-56-amd64"
     )
@@ -177,7 +177,7 @@ def test_a_property_that_is_nobodys(tmp_path: Path) -> None:
     found = witness("overwrite-any", tmp_path)
     found = replace(found, claim=OfProperty("mine", question_of(found.claim)))
     assert "mine" not in {probe.property.name for probe in shipped_probes()}
-    assert "not one of its own" in text_of(parse(to_html(found, PATH)))
+    assert "the witness does not define it" in text_of(parse(to_html(found, PATH)))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_property_that_is_nobodys(tmp_path: Path) -> None:
             "nolog",
             "rw,relatime",
             snapshot(
-                "Linux 6.1.0-56-amd64ext4, mounted rw,relatime (asked for nolog)mkfs without further optionsdisk: volatile write cache, writes of 512 bytes are atomic"
+                "Linux 6.1.0-56-amd64ext4, mounted rw,relatime (requested nolog)mkfs without further optionsdisk: volatile write cache, writes of 512 bytes are atomic"
             ),
         ),
         (
@@ -208,7 +208,7 @@ def test_a_property_that_is_nobodys(tmp_path: Path) -> None:
             "sync",
             "",
             snapshot(
-                "Linux 6.1.0-56-amd64ext4, mounted with options that are not known (asked for sync)mkfs without further optionsdisk: volatile write cache, writes of 512 bytes are atomic"
+                "Linux 6.1.0-56-amd64ext4, mounted with options that are not known (requested sync)mkfs without further optionsdisk: volatile write cache, writes of 512 bytes are atomic"
             ),
         ),
     ],

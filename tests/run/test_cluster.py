@@ -375,7 +375,7 @@ def test_a_matrix_is_the_same_as_on_one_machine_though_a_worker_is_killed(
     assert [column.name for column in result.subjects] == NAMES
     assert not (orders() / "kill-xfs-4").exists()
     lost = [step for step in watching.steps if "was lost" in step]
-    assert any("xfs" in step and "anew" in step for step in lost), "others may have been done, and not fetched yet"
+    assert any("xfs" in step and "again" in step for step in lost), "others may have been done, and not fetched yet"
     check_bases(run)
     every = [folder for column in MatrixDirectory(run).columns() for folder in column.workloads()]
     assert watching.states == 4 * len(every) and watching.done == len(every)
@@ -497,7 +497,7 @@ def test_shards_of_a_matrix_become_the_whole(tmp_path: Path) -> None:
         assert cells(module.resume(tmp_path / "whole", Host(), Silent())[0]) == cells(whole), "it can be gone on with"
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", parts[:1], "half")
-    assert text_with(str(refused.value), "1/2") == snapshot("the shard 1/2 is missing")
+    assert text_with(str(refused.value), "1/2") == snapshot("shard 1/2 is missing")
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", [*parts[:1], *parts[:1]], "half")
     assert str(refused.value) == snapshot("a run is named twice")
@@ -506,7 +506,7 @@ def test_shards_of_a_matrix_become_the_whole(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", parts, "half")
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "what it was measured on differs between TMP/part-1/ext2 and TMP/part-2/xfs (kernel)"
+        "the environment differs between TMP/part-1/ext2 and TMP/part-2/xfs (kernel)"
     )
     assert not (tmp_path / "half").exists()
 
@@ -521,12 +521,12 @@ def test_probes_become_a_matrix(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "bad", [tmp_path / "xfs", tmp_path / "other"], "merged")
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "what was asked differs between TMP/xfs and TMP/other (budget)"
+        "the request differs between TMP/xfs and TMP/other (budget)"
     )
     with pytest.raises(UsageError) as refused:
         copytree(tmp_path / "ext2", tmp_path / "again")
         merge(tmp_path / "bad", [tmp_path / "ext2", tmp_path / "again"], "merged")
-    assert text_with(str(refused.value), "ext2") == snapshot("several of these runs have ext2")
+    assert text_with(str(refused.value), "ext2") == snapshot("several of these runs have the configuration ext2")
 
 
 def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
@@ -537,7 +537,7 @@ def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
             searching.search(asked, IN_SEARCH, tmp_path / f"part-{number}", Silent())
         with pytest.raises(UsageError) as refused:
             merge(tmp_path / "whole", [tmp_path / "part-2"], "merged")
-        assert text_with(str(refused.value), "1/2") == snapshot("the shard 1/2 is missing")
+        assert text_with(str(refused.value), "1/2") == snapshot("shard 1/2 is missing")
         result = merge(tmp_path / "whole", [tmp_path / "part-2", tmp_path / "part-1"], "merged")
     assert isinstance(result, Result)
     parts = [load(tmp_path / f"part-{number}").result for number in (1, 2)]
@@ -550,12 +550,10 @@ def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
         assert cells(judge_again(tmp_path / "whole")) == cells(result)
     with pytest.raises(StoreError) as refused:
         searching.resume(tmp_path / "whole", Host(), Silent())
-    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/whole was merged of others, which are done"
-    )
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/whole is merged from finished searches")
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "bad", [tmp_path / "part-1", prober_run(tmp_path)], "merged")
-    assert str(refused.value) == snapshot("these runs do not go together")
+    assert str(refused.value) == snapshot("bob cannot merge these runs")
 
 
 def prober_run(tmp_path: Path) -> Path:
@@ -602,7 +600,7 @@ def test_shards_of_a_program_become_the_whole(host: Host, tmp_path: Path) -> Non
     assert (tmp_path / "whole" / "witnesses" / "01-1-lost.json").is_file()
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", [tmp_path / "part-2"], "merged")
-    assert str(refused.value) == snapshot("a shard is missing, or there twice")
+    assert str(refused.value) == snapshot("a shard is missing, or named twice")
 
 
 def test_a_worker_that_is_another_machine_is_left_out(host: Host, tmp_path: Path) -> None:
@@ -614,8 +612,8 @@ def test_a_worker_that_is_another_machine_is_left_out(host: Host, tmp_path: Path
     order("one-is-other")
     result, run = module.resume(tmp_path / "run", host, watching := Watching())
     assert cells(result) == whole
-    [told] = [step for step in watching.steps if "is left out" in step]
-    assert "qemu is 10.0, and the run has 7.2" in told
+    [told] = [step for step in watching.steps if "leaving out" in step]
+    assert "qemu is 10.0, but the run has 7.2" in told
     assert {one.about()["environment"]["qemu"] for one in MatrixDirectory(run).columns()} == {"7.2"}
 
 
@@ -707,7 +705,7 @@ def test_a_parcel_has_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     assert [path.name for path in (tmp_path / "back").iterdir()] == ["made"]
     assert told == [["observed", "a", 15], ["finished", "a", 1]]
     assert piece.stopped == (what == "waits")
-    assert (piece.broke == "bob broke in a worker: ValueError: it broke") == (what == "breaks")
+    assert (piece.broke == "bob failed in a worker: ValueError: it broke") == (what == "breaks")
 
 
 @given(
@@ -737,9 +735,9 @@ def test_no_file_leads_out_of_a_run(tmp_path: Path) -> None:
     for name in ("../x", "/x", "a/../../x"):
         with zipfile.ZipFile(buffer := io.BytesIO(), "w") as archive:
             archive.writestr(name, b"x")
-        with pytest.raises(StoreError, match="no file of a run"):
+        with pytest.raises(StoreError, match="does not belong to a run"):
             unpack(buffer.getvalue(), tmp_path / "run")
     assert not (tmp_path / "x").exists()
     with pytest.raises(StoreError) as refused:
         unpack(b"PK nothing", tmp_path / "run")
-    assert str(refused.value) == snapshot("what a worker sent is damaged: File is not a zip file")
+    assert str(refused.value) == snapshot("a worker sent damaged files: File is not a zip file")

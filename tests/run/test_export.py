@@ -125,7 +125,7 @@ def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         export(stored(tmp_path, document), image=None, any_kernel=False, connect=None, progress=Silent())
     assert str(refused.value) == snapshot(
-        "the witness witness.json is of a program, and only what operations wrote can be exported"
+        "the witness witness.json is of a program; bob exports only what operations wrote"
     )
 
 

@@ -262,7 +262,9 @@ def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.Monke
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
     with pytest.raises(StoreError) as caught:
         judge_again(tmp_path / "run")
-    assert str(caught.value).replace(str(tmp_path), "TMP") == snapshot("TMP/run/ext2 was never run")
+    assert str(caught.value).replace(str(tmp_path), "TMP") == snapshot(
+        "TMP/run/ext2 stopped before its guests were ready"
+    )
     assert "--resume" in (caught.value.hint or "")
 
 
@@ -285,9 +287,7 @@ def test_another_machine_does_not_go_on(machine: Machine, tmp_path: Path) -> Non
     column.note(environment={**column.about()["environment"], "kernel": "6.12"})
     with pytest.raises(StoreError) as refused:
         module.resume(run, Host(), Silent())
-    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/run/xfs was begun on another machine or image"
-    )
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/run/xfs began on another machine or image")
     assert result.environment.kernel == "6.1"
 
 

@@ -256,8 +256,8 @@ def test_a_kernel_that_falls_twice_at_a_workload_is_a_finding(
             UsageError("operation 1 failed: Invalid argument"),
             snapshot("the guest refused it: operation 1 failed: Invalid argument"),
         ),
-        (RecordingError("two sectors differ"), snapshot("the recording was refused: two sectors differ")),
-        (MalformedError("the log is damaged"), snapshot("the recording was refused: the log is damaged")),
+        (RecordingError("two sectors differ"), snapshot("bob rejected the recording: two sectors differ")),
+        (MalformedError("the log is damaged"), snapshot("bob rejected the recording: the log is damaged")),
     ],
 )
 def test_a_workload_that_cannot_be_recorded_costs_itself(
@@ -388,7 +388,7 @@ def test_a_tree_that_a_file_system_cannot_have_refuses_the_workloads_that_begin_
 
     monkeypatch.setattr(module, "make_base", refuse)
     found = results(pipeline(tmp_path))
-    words = "its initial tree cannot be made: operation 3 of the initial tree (create /d/n) failed: File name too long"
+    words = "the guest could not make its initial tree: operation 3 of the initial tree (create /d/n) failed: File name too long"
     assert [one.reason for one in found if isinstance(one, RefusedWorkload)] == [words] * len(WORKLOADS)
 
 
@@ -505,7 +505,9 @@ def test_an_exception_while_observing_leaves_its_workload_unknown_and_no_other(w
     run = RunDirectory.create(tmp_path / "run", {})
     found = results(started(task(run), jobs=1))
     [lost] = [item for item in found if isinstance(item, RefusedWorkload)]
-    assert lost.reason == snapshot("bob broke while it observed this workload: ValueError: zip() argument 2 is shorter")
+    assert lost.reason == snapshot(
+        "bob itself failed while it observed this workload: ValueError: zip() argument 2 is shorter"
+    )
     [file] = run.path.glob("workloads/*/traceback.txt")
     assert "in observing" in file.read_text()
     assert not run.is_done(file.parent)

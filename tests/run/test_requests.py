@@ -189,7 +189,7 @@ def test_an_interrupt_says_how_to_go_on_where_a_run_was_begun(tmp_path: Path) ->
         (runs / "new").mkdir()
         (runs / "new" / "run.json").touch()
         raise KeyboardInterrupt
-    assert begun.value.__notes__ == [f"what is finished is kept; bob.resume('{runs / 'new'}') goes on"]
+    assert begun.value.__notes__ == [f"bob keeps what is finished; bob.resume('{runs / 'new'}') continues"]
 
 
 def test_two_file_systems_of_one_name_are_no_two_answers(tmp_path: Path) -> None:
@@ -200,4 +200,4 @@ def test_two_file_systems_of_one_name_are_no_two_answers(tmp_path: Path) -> None
     asked = [ProbeRequest(configuration(str(tmp_path / folder / "mine.toml"))) for folder in ("a", "b")]
     with pytest.raises(UsageError) as refused:
         bob.run.programs.preflight(named("replace-rename"), asked, Silent())
-    assert text_with(str(refused.value), "mine") == snapshot("two file systems are called 'mine'")
+    assert text_with(str(refused.value), "mine") == snapshot("two file systems have the name 'mine'")

@@ -321,7 +321,7 @@ def test_where_bob_breaks_the_others_go_on(guests: Guests, run: RunDirectory) ->
     reason = run.unobserved(folder)
     assert reason is not None
     assert text_with(reason.reason, 2) == snapshot(
-        "bob broke while it crashed this workload: ValueError: zip() argument 2 is shorter"
+        "bob itself failed while it crashed this workload: ValueError: zip() argument 2 is shorter"
     )
     assert "Traceback (most recent" in (folder / "traceback.txt").read_text()
     assert crash(run) == [True, True, True]

@@ -220,7 +220,7 @@ def test_what_is_said_of_another_run_is_told(whole: Path, another: Path, tmp_pat
     with pytest.raises(BobError) as refused:
         load(tmp_path / "run")
     said = text_with(str(refused.value).replace(str(tmp_path), "TMP"), "result.json")
-    assert said.replace(" y", " x") == snapshot("TMP/run/result.json is of the run x, and TMP/run is x")
+    assert said.replace(" y", " x") == snapshot("TMP/run/result.json belongs to the run x, but TMP/run is the run x")
     if name == "run.json":
         with pytest.raises(BobError) as refused:
             judge_again(tmp_path / "run")
@@ -238,7 +238,7 @@ def test_what_was_observed_and_is_gone_is_told(whole: Path, tmp_path: Path) -> N
     with pytest.raises(BobError) as refused:
         judge_again(tmp_path / "run")
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "001-two-natural", "observed.json") == snapshot(
-        "TMP/run/workloads/001-two-natural is damaged: its observed.json is gone, and the run was finished"
+        "TMP/run/workloads/001-two-natural is damaged: the run was finished, but observed.json is missing"
     )
 
 

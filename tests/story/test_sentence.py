@@ -111,7 +111,7 @@ COMMITTED = written(6.2, Fate.DURABLE, COMMIT, "journal")
         ),
         (
             [written(0.4, Fate.KEPT, "inode table (inode 12: /d/n)", "metadata"), data(0.5, Fate.LOST)],
-            snapshot('«create /d/n» came to be on the disk with the inode table (inode 12: /d/n) of 400 ms; «write /a 0 512», issued before it, was sent to the disk only at 500 ms, and was still in its cache.'),
+            snapshot('«create /d/n» reached the disk with the inode table (inode 12: /d/n) of 400 ms; «write /a 0 512», issued before it, was sent to the disk only at 500 ms, and was still in its cache.'),
         ),
     ],
 )  # fmt: skip
@@ -140,7 +140,7 @@ def test_what_had_returned() -> None:
         "«write /a 0 512» had returned, but it was still only in the disk's cache, sent at 5 ms."
     )
     assert [OfProperty("mine", after).role(number) for number in (1, 2, 3)] == snapshot(
-        ["must be there once operation 2 had returned", "had returned", ""]
+        ["must be there after operation 2 has returned", "had returned", ""]
     )
     assert OfProperty("mine", itself).role(1) == "had returned"
 
@@ -151,7 +151,7 @@ def test_what_does_not_mount_and_what_recovery_does() -> None:
         "The journal commit block of transaction 5 of 6.2 s was lost, and the file system could not be mounted."
     )
     assert text_with(told(lost, claim=Idempotent()), COMMIT, "6.2") == snapshot(
-        "The journal commit block of transaction 5 of 6.2 s was lost as recovery was under way, and the next recovery did not come to the same."
+        "The journal commit block of transaction 5 of 6.2 s was lost while recovery was under way, and the next recovery led to another tree."
     )
 
 
@@ -178,7 +178,7 @@ def test_a_write_that_was_kept_can_be_the_one() -> None:
         "When the power failed, the inode table (inode 12: /d/n) of 5.2 s was on the disk already, though not flushed: «create /d/n» is there only in part."
     )
     assert text_with(told(*events), FIRST, TABLE, "5.2") == snapshot(
-        "«create /d/n» came to be on the disk with the inode table (inode 12: /d/n) of 5.2 s while «write /a 0 512», issued before it, is not there: the inode table (inode 12: /d/n) of 5.2 s was on the disk already, though not flushed."
+        "«create /d/n» reached the disk with the inode table (inode 12: /d/n) of 5.2 s while «write /a 0 512», issued before it, is not there: the inode table (inode 12: /d/n) of 5.2 s was on the disk already, though not flushed."
     )
 
 

@@ -253,25 +253,29 @@ def test_events_of_other_devices_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("events", "entries", "message"),
     [
-        (WRITE, [], snapshot("the write 0 + 8 of a, completed at timeline line 4, is not in the log, nor are 0 more")),
+        (
+            WRITE,
+            [],
+            snapshot("the write 0 + 8 of a, completed at timeline line 4, is not in the log; neither are 0 more"),
+        ),
         (
             [],
             [NewEntry(NONE, 0, A)],
-            snapshot("log entry 0 at byte 512 (0 + 8, no flags) is no completed write of the timeline"),
+            snapshot("log entry 0 at byte 512 (0 + 8, no flags) does not match a completed write of the timeline"),
         ),
         (
             WRITE,
             [NewEntry(EntryFlags.FUA, 0, A)],
-            snapshot("log entry 0 at byte 512 (0 + 8, FUA) is no completed write of the timeline"),
+            snapshot("log entry 0 at byte 512 (0 + 8, FUA) does not match a completed write of the timeline"),
         ),
         (
             WRITE,
             [NewEntry(NONE, 0, A), NewEntry(NONE, 0, A)],
-            snapshot("log entry 1 at byte 5120 (0 + 8, no flags) is no completed write of the timeline"),
+            snapshot("log entry 1 at byte 5120 (0 + 8, no flags) does not match a completed write of the timeline"),
         ),
-        (WRITE[:2], [], snapshot("timeline line 2: bio W 0 + 8 of a never completed, nor did 0 more")),
-        (FLUSH[:2], [], snapshot("timeline line 2: bio FWS 0 + 0 of a never completed, nor did 0 more")),
-        (FLUSH[:1], [], snapshot("timeline line 2: bio FWS 0 + 0 of a never completed, nor did 0 more")),
+        (WRITE[:2], [], snapshot("timeline line 2: bio W 0 + 8 of a never completed; neither did 0 more")),
+        (FLUSH[:2], [], snapshot("timeline line 2: bio FWS 0 + 0 of a never completed; neither did 0 more")),
+        (FLUSH[:1], [], snapshot("timeline line 2: bio FWS 0 + 0 of a never completed; neither did 0 more")),
         (WRITE[1:], [NewEntry(NONE, 0, A)], snapshot("timeline line 2: bio W 0 + 8 of a was never seen queued")),
         (
             [WRITE[0], WRITE[2]],
@@ -292,23 +296,17 @@ def test_events_of_other_devices_are_ignored() -> None:
         (
             ["a-2 Q N 0 + 8"],
             [],
-            snapshot(
-                "timeline line 2: bio N 0 + 8 of a is neither read, write, flush nor discard: the log cannot have it"
-            ),
+            snapshot("the log cannot record timeline line 2: bio N 0 + 8 of a: not a read, write, flush or discard"),
         ),
         (
             ["a-2 Q WZ 0 + 8"],
             [],
-            snapshot(
-                "timeline line 2: bio WZ 0 + 8 of a is neither read, write, flush nor discard: the log cannot have it"
-            ),
+            snapshot("the log cannot record timeline line 2: bio WZ 0 + 8 of a: not a read, write, flush or discard"),
         ),
         (
             ["a-2 Q DE 0 + 8"],
             [],
-            snapshot(
-                "timeline line 2: bio DE 0 + 8 of a is neither read, write, flush nor discard: the log cannot have it"
-            ),
+            snapshot("the log cannot record timeline line 2: bio DE 0 + 8 of a: not a read, write, flush or discard"),
         ),
         (
             WRITE,
@@ -329,7 +327,7 @@ def test_a_log_out_of_order_is_refused() -> None:
     with pytest.raises(RecordingError) as refused:
         joined([*WRITE, *second], [NewEntry(NONE, 8, B), NewEntry(NONE, 0, A)])
     assert text_with(str(refused.value), 1, 0) == snapshot(
-        "log entry 1 at byte 5120 (0 + 8, no flags) was over before log entry 0 at byte 512 (8 + 8, no flags) was submitted, yet is logged after it"
+        "log entry 1 at byte 5120 (0 + 8, no flags) completed before log entry 0 at byte 512 (8 + 8, no flags) was submitted, but is logged after it"
     )
 
 
@@ -356,7 +354,7 @@ def test_a_log_is_refused_just_where_of_a_kind_one_was_over_before_another_was_s
         for place, one in enumerate(order)
         for other in order[place + 1 :]
     )
-    with pytest.raises(RecordingError, match="yet is logged after it") if misplaced else nullcontext():
+    with pytest.raises(RecordingError, match="but is logged after it") if misplaced else nullcontext():
         joined(events, entries)
 
 
@@ -372,11 +370,11 @@ def test_a_failed_write_is_refused() -> None:
 @pytest.mark.parametrize(
     ("events", "message"),
     [
-        (["bob-1 M end"], snapshot("the timeline has 0 marks 'bob: start' where one should be")),
-        (["bob-1 M start"], snapshot("the timeline has 0 marks 'bob: end' where one should be")),
+        (["bob-1 M end"], snapshot("the timeline has 0 marks 'bob: start' instead of one")),
+        (["bob-1 M start"], snapshot("the timeline has 0 marks 'bob: end' instead of one")),
         (
             ["bob-1 M start", "bob-1 M start", "bob-1 M end"],
-            snapshot("the timeline has 2 marks 'bob: start' where one should be"),
+            snapshot("the timeline has 2 marks 'bob: start' instead of one"),
         ),
         (["bob-1 M end", "bob-1 M start"], snapshot("the mark 'end' (timeline line 1) comes before 'start' (line 2)")),
     ],
@@ -458,28 +456,28 @@ def test_a_chained_write_is_durable_with_each_flush_that_came_after_it(seed: int
         (
             ["bob-1 M kernel 6.1.0-56-amd64", *CHAINED],
             [NewEntry(NONE, 64, D)],
-            snapshot("timeline line 3: bio W 64 + 8 of x never completed, nor did 0 more"),
+            snapshot("timeline line 3: bio W 64 + 8 of x never completed; neither did 0 more"),
         ),
         (
             CHAINED,
             [NewEntry(NONE, 64, D)],
-            snapshot("timeline line 2: bio W 64 + 8 of x never completed, nor did 0 more"),
+            snapshot("timeline line 2: bio W 64 + 8 of x never completed; neither did 0 more"),
         ),
         ([OLD, *CHAINED], [], snapshot("the write 64 + 8 of x, sent at timeline line 4, never completed")),
         (
             [OLD, *CHAINED, *CHAINED],
             [NewEntry(NONE, 64, D)] * 2,
-            snapshot("timeline line 3: bio W 64 + 8 of x never completed, nor did 1 more"),
+            snapshot("timeline line 3: bio W 64 + 8 of x never completed; neither did 1 more"),
         ),
         (
             [OLD, *CHAINED[:1]],
             [NewEntry(NONE, 64, D)],
-            snapshot("timeline line 3: bio W 64 + 8 of x never completed, nor did 0 more"),
+            snapshot("timeline line 3: bio W 64 + 8 of x never completed; neither did 0 more"),
         ),
         (
             [OLD, "x-5 Q WFS 64 + 8", "x-5 S WFS 64 + 8"],
             [NewEntry(EntryFlags.FUA, 64, D)],
-            snapshot("timeline line 3: bio WFS 64 + 8 of x never completed, nor did 0 more"),
+            snapshot("timeline line 3: bio WFS 64 + 8 of x never completed; neither did 0 more"),
         ),
     ],
 )

@@ -137,7 +137,7 @@ def entry_at(offset: int, *fields: int) -> tuple[int, bytes]:
         (entry_at(SECOND, 0, 0, 8, 480), snapshot("log entry 1 at byte 2048: a mark of 480 bytes, longer than 479")),
         (entry_at(SECOND, 0, 1, 8, 3), snapshot("log entry 1 at byte 2048: a mark with 1 sectors and flags 0x8")),
         (entry_at(SECOND, 0, 0, 12, 3), snapshot("log entry 1 at byte 2048: a mark with 0 sectors and flags 0xc")),
-        ((SECOND + 32, b"\xff"), snapshot("log entry 1 at byte 2048: a mark that is no text: b'\\xffne'")),
+        ((SECOND + 32, b"\xff"), snapshot("log entry 1 at byte 2048: a mark that is not text: b'\\xffne'")),
         (
             entry_at(THIRD, 8, 2, 0, 0),
             snapshot("log entry 2 at byte 2560: its 1024 bytes of data are cut off: the log has 3584 bytes"),
@@ -301,16 +301,16 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     ("entry", "message"),
     [
         (NewEntry(data=b"x"), snapshot("log entry 0: 1 bytes of data are not whole sectors of 512")),
-        (NewEntry(EntryFlags.DISCARD, data=bytes(512)), snapshot("log entry 0: a mark or a discard has no data")),
-        (NewEntry(EntryFlags.MARK, data=bytes(512)), snapshot("log entry 0: a mark or a discard has no data")),
+        (NewEntry(EntryFlags.DISCARD, data=bytes(512)), snapshot("log entry 0: a mark or a discard cannot have data")),
+        (NewEntry(EntryFlags.MARK, data=bytes(512)), snapshot("log entry 0: a mark or a discard cannot have data")),
         (
             NewEntry(EntryFlags.MARK | EntryFlags.FUA, mark="x"),
-            snapshot("log entry 0: a mark has no other flags and no sectors"),
+            snapshot("log entry 0: a mark cannot have other flags or sectors"),
         ),
-        (NewEntry(mark="x"), snapshot("log entry 0: it has a text but not the flag MARK")),
+        (NewEntry(mark="x"), snapshot("log entry 0: it has a text, but lacks the flag MARK")),
         (
             NewEntry(nr_sectors=1),
-            snapshot("log entry 0: only a discard says nr_sectors; a write has as many as its data"),
+            snapshot("log entry 0: only a discard can set nr_sectors; the data of a write gives its length"),
         ),
         (NewEntry(EntryFlags.MARK, mark="x" * 480), snapshot("log entry 0: a mark of 480 bytes, longer than 479")),
     ],

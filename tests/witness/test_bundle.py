@@ -286,9 +286,9 @@ def test_one_of_another_schema(refused: Refused, tmp_path: Path, verb: str) -> N
 @pytest.mark.parametrize(
     ("verb", "more"),
     [
-        ("replay", ", or try it on this one with --any-kernel"),
+        ("replay", ", or try this image with --any-kernel"),
         ("shrink", ""),
-        ("export", ", or try it on this one with --any-kernel"),
+        ("export", ", or try this image with --any-kernel"),
     ],
 )
 def test_one_of_another_kernel(refused: Refused, tmp_path: Path, verb: str, more: str) -> None:
@@ -296,8 +296,8 @@ def test_one_of_another_kernel(refused: Refused, tmp_path: Path, verb: str, more
     assert refused(VERBS[verb]) == (
         2,
         [
-            snapshot("bob: the witness witness.json is of kernel 6.1.0-56-amd64, the image has 6.12.1-amd64"),
-            f"hint: name an image with that kernel by --image{more}",
+            snapshot("bob: the witness witness.json is of kernel 6.1.0-56-amd64, but the image has 6.12.1-amd64"),
+            f"hint: name an image with that kernel with --image{more}",
         ],
     )
 

@@ -212,7 +212,7 @@ def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -
     with pytest.raises(MalformedError) as refused:
         witness.read(stored(tmp_path, {**written, "question": {**written["question"], "returned": 3}}))
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/witness.json is damaged: it asks about operations that its workload does not have"
+        "TMP/witness.json is damaged: its question names operations that its workload lacks"
     )
 
 
@@ -311,7 +311,7 @@ def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easi
         ("removal", 2, snapshot("cannot be removed: /a: Input/output error"), "witnesses/removal.json"),
     ]
     assert (result.examined, result.examinable) == (2, 4)  # of each workload the other tree was not
-    assert ["as ever" in note or "once" in note for note in result.notes if "no finding" in note] == [True, True]
+    assert ["as ever" in note or "once" in note for note in result.notes if "not a finding" in note] == [True, True]
     path = tmp_path / "one.json"
     path.write_text(json.dumps(keep["kernel-message"]))
     found = witness.read(path)
@@ -322,7 +322,7 @@ def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easi
     with pytest.raises(MalformedError) as refused:
         witness.read(path)
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "trouble") == snapshot(
-        "TMP/one.json is damaged: it has the fields of the kind 'unmountable', and is said to be of 'trouble'"
+        "TMP/one.json is damaged: its claim has the fields of the kind 'unmountable', but names the kind 'trouble'"
     )
     path.write_text(json.dumps({name: value for name, value in without.items() if name != "claim"}))
     assert witness.read(path).claim == Mountable()
@@ -436,7 +436,7 @@ def test_a_property_that_is_not_shipped_is_known_from_the_witness_alone(tmp_path
     with pytest.raises(MalformedError) as refused:
         witness.read(stored(tmp_path, {**made, "probe": of_mine}))
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "mine") == snapshot(
-        "TMP/witness.json is damaged: it declares the property 'mine', and is of 'overwrite-any'"
+        "TMP/witness.json is damaged: it is about the property 'overwrite-any', but declares 'mine'"
     )
 
 

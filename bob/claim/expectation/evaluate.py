@@ -128,31 +128,31 @@ def _check_content(content: Content, history: History, text: str) -> None:
     if isinstance(source.what, int):
         done = _operation(source, history, text)
         if source.what not in history.data:
-            what = f"operation {source.what} ({write_one(done)}) writes no data"
+            what = f"operation {source.what} ({write_one(done)}) does not write data"
             raise PointedError(what, text, *source.at, hint=_WRITERS)
         _thing, offset, length = history.data[source.what]
         if within is not None and not offset <= within.start < within.stop <= offset + length:
             wrote = f"operation {source.what} wrote bytes {offset:,} to {offset + length:,}"
-            raise PointedError(f"not all of these bytes are of op{source.what}", text, *within.at, hint=wrote)
+            raise PointedError(f"op{source.what} did not write all of these bytes", text, *within.at, hint=wrote)
     elif source.what in (KeptContents.OLD, KeptContents.NEW):
         file, when = _kept(source.what, path, history), _WHEN[source.what]
         if file is None:
-            hint = f"`exists {path}` and `absent {path}` can be asked of it"
-            raise PointedError(f"there is no file {path} {when}", text, *source.at, hint=hint)
+            hint = f"ask `exists {path}` or `absent {path}`"
+            raise PointedError(f"{path} is not a file {when}", text, *source.at, hint=hint)
         if within is not None and within.stop > len(file):
             said = f"{path} has {len(file):,} bytes {when}"
-            raise PointedError(said, text, *within.at, hint="name a range within them")
+            raise PointedError(said, text, *within.at, hint="name a range within these")
 
 
 def _check_attribute(wanted: Attribute, history: History, text: str) -> None:
     source, name = wanted.source, wanted.attribute
     if not any(name in inode.xattrs for step in history.steps for inode in step.inodes.values()):
-        raise PointedError(f"nothing ever has an attribute {name}", text, *wanted.name.at, hint=_SETTERS)
+        raise PointedError(f"nothing in this workload has an attribute {name}", text, *wanted.name.at, hint=_SETTERS)
     if isinstance(source.what, int):
         operation = _operation(source, history, text)
         done = attribute_set_by(operation)
         if done is None or done[1] != name:
-            said = f"operation {source.what} ({write_one(operation)}) sets no {name}"
+            said = f"operation {source.what} ({write_one(operation)}) does not set {name}"
             raise PointedError(said, text, *source.at, hint=_SETTERS)
 
 
@@ -160,8 +160,8 @@ def _operation(source: Source, history: History, text: str) -> Operation:
     number, numbers = source.what, len(history.operations)
     assert isinstance(number, int)
     if number > numbers:
-        last = f"op{numbers} is the last one" if numbers else "there is none"
-        raise PointedError(f"there is no operation {number}", text, *source.at, hint=last)
+        last = f"op{numbers} is the last one" if numbers else "the workload is empty"
+        raise PointedError(f"operation {number} does not exist", text, *source.at, hint=last)
     return history.operations[number - 1]
 
 

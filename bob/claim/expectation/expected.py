@@ -19,9 +19,7 @@ class ExpectationClaim(Claim):
 
     kind = "expectation"
     is_shown_by_the_tree = True
-    no_shrinking = Refusal(
-        "an expectation, and bob shrinks those of properties", "bob try answers for fewer operations"
-    )
+    no_shrinking = Refusal("an expectation, which bob cannot shrink", "run bob try with fewer operations")
 
     @property
     def title(self) -> str:

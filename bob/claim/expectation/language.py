@@ -106,7 +106,7 @@ class _Parser:
     def whole(self) -> Formula:
         test = self._implies()
         if self._token.kind is not _TokenKind.END:
-            self._fail(f"{self._shown} where a test is over", hint=f"tests are joined by {', '.join(JOINTS)}")
+            self._fail(f"unexpected {self._shown} after a test", hint=f"join tests with {', '.join(JOINTS)}")
         return test
 
     def _implies(self) -> Formula:
@@ -135,21 +135,21 @@ class _Parser:
             return self._atom()
         self._depth += 1
         if self._depth > DEEPEST:
-            self._fail(f"more than {DEEPEST} brackets and 'not' within each other")
+            self._fail(f"more than {DEEPEST} nested brackets and 'not'")
         inner = self._not() if negated else self._implies()
         self._depth -= 1
         if opened and not self._takes(")", _TokenKind.SYMBOL):
-            self._fail(f"{self._shown} where ')' is missing", hint="each '(' needs its ')'")
+            self._fail(f"unexpected {self._shown}; expected ')'", hint="each '(' needs its ')'")
         return Not(inner) if negated else inner
 
     def _atom(self) -> Formula:
         token = self._token
         read = self._atoms.get(token.text) if token.kind is _TokenKind.WORD else None
         if read is None:
-            self._fail(f"{self._shown} where a test begins", hint=f"tests: {', '.join(FORMS)}; also not and (")
+            self._fail(f"unexpected {self._shown}; expected a test", hint=f"tests: {', '.join(FORMS)}; also not and (")
         self._tests += 1
         if self._tests > MOST_TESTS:
-            self._fail(f"more than {MOST_TESTS} tests", hint="ask several expectations, each with --expect")
+            self._fail(f"more than {MOST_TESTS} tests", hint="split them into several --expect options")
         self._next += 1
         return read()
 
@@ -166,14 +166,14 @@ class _Parser:
         name, within = self._name(), self._range()
         prefix = self._takes("prefix")
         if not prefix and not self._takes("=", _TokenKind.SYMBOL):
-            self._fail(f"{self._shown} where = or prefix comes", hint=_written("content"))
+            self._fail(f"unexpected {self._shown}; expected = or prefix", hint=_written("content"))
         source = self._source()
         if prefix and within is not None:
-            self._fail("a prefix is of the whole file", hint=_written("content"), at=within.at)
+            self._fail("prefix is about the whole file, not a range", hint=_written("content"), at=within.at)
         if prefix and source.what in (KeptContents.ZEROS, KeptContents.EMPTY):
-            self._fail(f"there is no prefix of {source.what!s}", hint=_written("content"), at=source.at)
+            self._fail(f"prefix does not go with {source.what!s}", hint=_written("content"), at=source.at)
         if within is not None and source.what is KeptContents.EMPTY:
-            self._fail("only a whole file is empty", hint=_written("content"), at=source.at)
+            self._fail("only a whole file can be empty", hint=_written("content"), at=source.at)
         return Content(name, source, within, prefix)
 
     def _attribute(self) -> Formula:
@@ -181,24 +181,24 @@ class _Parser:
         self._equal("attribute")
         source = self._source()
         if source.what in (KeptContents.ZEROS, KeptContents.EMPTY):
-            self._fail(f"an attribute is not {source.what!s}", hint=_written("attribute"), at=source.at)
+            self._fail(f"an attribute cannot be {source.what!s}", hint=_written("attribute"), at=source.at)
         return Attribute(name, attribute, source)
 
     def _equal(self, test: str) -> None:
         if not self._takes("=", _TokenKind.SYMBOL):
-            self._fail(f"{self._shown} where = comes", hint=_written(test))
+            self._fail(f"unexpected {self._shown}; expected =", hint=_written(test))
 
     def _relation(self, test: StatField) -> SizeRelation:
         token = self._token
         if token.kind is not _TokenKind.SYMBOL or token.text in "()":
-            self._fail(f"{self._shown} where {_COMPARED[test]} are compared", hint=_written(test))
+            self._fail(f"unexpected {self._shown}; expected a comparison of {_COMPARED[test]}", hint=_written(test))
         self._next += 1
         return SizeRelation(token.text)
 
-    def _text_of(self, what: str, hint: str = "quote one with brackets or signs") -> str:
+    def _text_of(self, what: str, hint: str = "quote it if it has brackets or signs") -> str:
         token = self._token
         if token.kind not in (_TokenKind.WORD, _TokenKind.QUOTED):
-            self._fail(f"{self._shown} where {what} comes", hint=hint)
+            self._fail(f"unexpected {self._shown}; expected {what}", hint=hint)
         self._next += 1
         return token.text
 
@@ -209,17 +209,17 @@ class _Parser:
         except ValueError:
             value = None
         if value is None:
-            self._fail(f"{self._shown} where {what} comes", hint=hint)
+            self._fail(f"unexpected {self._shown}; expected {what}", hint=hint)
         self._next += 1
         return value
 
     def _name(self) -> NamedPath:
         at = self._token.at
-        text = self._text_of("a path", "a path such as /d/a; quote one with brackets or signs")
+        text = self._text_of("a path", "for example /d/a; quote a path with brackets or signs")
         try:
             return NamedPath(path_in(text), at)
         except ValueError as error:
-            self._fail(str(error), hint="paths begin at the root of the probed file system: /d/a", at=at)
+            self._fail(str(error), hint="paths begin at the root of the tested file system: /d/a", at=at)
 
     def _range(self) -> ByteRange | None:
         token = self._token
@@ -228,9 +228,9 @@ class _Parser:
         try:
             start, stop = (bytes_in(word.strip()) for word in token.text[1:-1].split(":"))
         except ValueError:
-            self._fail(f"{token.text!r} is no range of bytes", hint="such as [0:4096] or [4K:8K]: from, and up to")
+            self._fail(f"invalid range {token.text!r}; expected [FROM:TO]", hint="for example [0:4096] or [4K:8K]")
         if start >= stop:
-            self._fail(f"no byte is in the range {token.text}", hint="the second number is not in it: [0:1] is a byte")
+            self._fail(f"the range {token.text} is empty", hint="TO is not in the range: [0:1] is one byte")
         self._next += 1
         return ByteRange(start, stop, token.at)
 
@@ -239,8 +239,8 @@ class _Parser:
         number = re.fullmatch(r"op([1-9][0-9]{0,8})", token.text)
         if token.kind is not _TokenKind.WORD or not (number or token.text in list(KeptContents)):
             self._fail(
-                f"{self._shown} where it says whose bytes they are",
-                hint="old, new, zeros, empty, or an operation by its number: op1 is the first",
+                f"unexpected {self._shown}; expected the source of the bytes",
+                hint="old, new, zeros, empty, or the number of an operation: op1 is the first",
             )
         self._next += 1
         return Source(int(number[1]) if number else KeptContents(token.text), token.at)
@@ -251,7 +251,7 @@ class _Parser:
 
     @property
     def _shown(self) -> str:
-        return "the end" if self._token.kind is _TokenKind.END else repr(self._token.text)
+        return "end" if self._token.kind is _TokenKind.END else repr(self._token.text)
 
     def _takes(self, text: str, kind: _TokenKind = _TokenKind.WORD) -> bool:
         taken = (self._token.kind, self._token.text) == (kind, text)
@@ -267,8 +267,8 @@ class _Parser:
             found = _TOKEN.match(self._text, position)
             if found is None:
                 letter = self._text[position]
-                what = "is never closed" if letter in "'\"[" else "means nothing here"
-                self._fail(f"{letter!r} {what}", hint="quote a path with such letters", at=(position, position + 1))
+                what = "is never closed" if letter in "'\"[" else "has no meaning here"
+                self._fail(f"{letter!r} {what}", hint="quote a path that has such letters", at=(position, position + 1))
             at, position = found.span(), found.end()
             if found["word"] and not PLAIN.fullmatch(found["word"]):
                 tokens.append(_Token(_TokenKind.QUOTED, "".join(shlex.split(found["word"])), at))
@@ -289,14 +289,14 @@ def _number_in(word: str) -> int:
 
 
 _VALUES: dict[StatField, tuple[Callable[[str], int | tuple[int, int]], str, str]] = {
-    StatField.SIZE: (bytes_in, "a number of bytes", "such as 512, 4K or 2M"),
-    StatField.LINKS: (_number_in, "a number of names", "such as 2"),
-    StatField.MODE: (permissions_in, "permission bits", "such as 640"),
-    StatField.OWNER: (owner_in, "an owner and a group", "such as 1000:100"),
-    StatField.TIME: (time_in, "a time", "an even number of seconds such as 1000000000"),
+    StatField.SIZE: (bytes_in, "a number of bytes", "for example 512, 4K or 2M"),
+    StatField.LINKS: (_number_in, "a number of names", "for example 2"),
+    StatField.MODE: (permissions_in, "permission bits", "for example 640"),
+    StatField.OWNER: (owner_in, "an owner UID:GID", "for example 1000:100"),
+    StatField.TIME: (time_in, "a time", "an even number of seconds, for example 1000000000"),
 }
 """Readers of values, names of the values in messages, and hints."""
 
 
 def _written(test: str) -> str:
-    return f"it is written: {FORMS[test]}"
+    return f"the form is: {FORMS[test]}"

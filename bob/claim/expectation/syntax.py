@@ -43,7 +43,7 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The expected bytes: those of an operation, by its number, or kept ones."""
+    """The source of the expected bytes: an operation, by its number, or a kept content such as ``old``."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -83,8 +83,9 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class StatIs:
-    """A comparison of an inode's ``field`` with ``value``: a number, (user, group) or a text. Sizes (bytes) and numbers
-    of names are of files, targets of symbolic links. An operation has set a time (seconds since 1970)."""
+    """A comparison of an inode's ``field`` with ``value``: a number, (user, group) or a text. Only files have sizes
+    (bytes) and numbers of names, only symbolic links have targets. A time (seconds since 1970) is one that an operation
+    set."""
 
     name: NamedPath
     field: StatField
@@ -104,7 +105,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The name is there with the extended attribute of ``source``, or without it if that lacks it."""
+    """The name is there. It has the same extended attribute as ``source``, or lacks it if ``source`` does."""
 
     name: NamedPath
     attribute: str

@@ -81,7 +81,7 @@ class Account:
 
     @property
     def lacking(self) -> tuple[EffectFact, ...]:
-        """The findings that it is missing or torn."""
+        """The findings that a part of it is missing or torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property

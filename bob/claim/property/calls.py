@@ -24,7 +24,7 @@ def covered(
     """Return the operations that ``call`` must make durable: changes of ``kinds`` in one of ``relations`` (none: any)
     to its target. Empty if ``history`` does not end with the call, or a crash may come before its return. All changes
     of an operation must be covered, unless it is the call and makes its file. ``several``: only operations of several
-    changes, and those on what another operation made."""
+    changes, and those on a thing that another operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()

@@ -2,10 +2,10 @@
 
 A crash may leave out or tear any operation. So a byte says of operation k
 
-- AFTER: only k put it there;
-- BEFORE: k did not: it is initial, or an earlier operation's, or a hole that another operation left;
-- EITHER: it would be there with k and without it;
-- NEITHER: only a torn k explains it. If others wrote here, all are *suspects*, and the fact is BEFORE or EITHER.
+* AFTER: only k put it there.
+* BEFORE: k did not: it is initial, or an earlier operation's, or a hole that another operation left.
+* EITHER: it would be there with k and without it.
+* NEITHER: only a torn k explains it. If others wrote here, all are *suspects*, and the fact is BEFORE or EITHER.
 
 Sizes work alike. Behind a shifted range bob tries each origin (:mod:`bob.claim.property.shifts`). Offsets are bytes.
 """

@@ -47,16 +47,16 @@ class PropertyDocument(Document, frozen=True):
         own = {"name": self.name, "family": self.family, "meaning": self.meaning}
         prop = adapt(Property, self.judge, **own)
         if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
-            raise ValueError("the rule 'prefix' is about appends only")
+            raise ValueError("the rule 'prefix' is only for appends")
         unset = {field.name: field.default for field in dataclasses.fields(Property)}
         for key, rules in ONLY_FOR.items():
             if getattr(prop, key) != unset[key] and prop.rule not in rules:
                 names = " and ".join(f"'{rule.value}'" for rule in rules)
-                raise ValueError(f"'{key}' is for the {'rules' if len(rules) > 1 else 'rule'} {names} only")
+                raise ValueError(f"only the {'rules' if len(rules) > 1 else 'rule'} {names} can have '{key}'")
         if (prop.rule is Rule.DURABLE) != (prop.call is not None):
-            raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
+            raise ValueError("the rule 'durable' needs a 'call', and no other rule takes one")
         if prop.rule is Rule.COLLATERAL and (prop.subjects or prop.spans or prop.kinds):
-            raise ValueError("the rule 'collateral' is about all that no operation was to change: it has no 'subject'")
+            raise ValueError("the rule 'collateral' does not take 'subject', 'spans' or 'kinds'")
         if prop.rule is Rule.DURABLE and (prop.subjects or prop.spans or not prop.kinds):
-            raise ValueError("the rule 'durable' is about 'kinds', and has neither 'subject' nor 'spans'")
+            raise ValueError("the rule 'durable' needs 'kinds', and takes neither 'subject' nor 'spans'")
         return prop

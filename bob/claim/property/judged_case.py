@@ -55,13 +55,13 @@ class WorkloadVerdict:
 
 class JudgedCase:
     """A workload with its observations, ready for any number of properties. ``observations`` has each outcome of
-    ``states``. ``coverage`` is of all that was observed; the attribute, of what bob can judge. The torn states of
-    ``mixtures`` come on top, for properties that hold and are judged by sectors. ``lost`` says why
+    ``states``. The argument ``coverage`` counts everything that was observed; the attribute counts what bob can judge.
+    The torn states of ``mixtures`` come on top, for properties that hold and are judged by sectors. ``lost`` says why
     outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
 
-    Two controls must mount. The state before the operations has none of them. ``complete``, with every write, has all,
-    if the recording ended with everything written. Otherwise ``distrust`` says why each verdict is UNKNOWN. ``unseen``
-    names a control that was not seen; then nothing holds.
+    Two controls must mount. The state before the operations must lack all of them. ``complete``, the state with every
+    write, must have all of them if the recording ended with everything written. If a control fails, ``distrust`` says
+    why each verdict is UNKNOWN. ``unseen`` names a control that bob did not see; then no property holds.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class JudgedCase:
         was not."""
         if outcome is None:
             if must and self.unseen is None:
-                self.unseen = f"a control was not seen: the state {when}"
+                self.unseen = f"bob did not see a control: the state {when}"
         elif self.distrust is None:
             self.distrust = self._wrong(outcome, when, wrong)
 
@@ -175,7 +175,7 @@ class JudgedCase:
 
     @property
     def doubt(self) -> str | None:
-        """Why nothing can be known to hold; None if something can."""
+        """The reason why bob cannot know that a property holds; None if it can."""
         if self.distrust is not None or self._lost is not None:
             return self.distrust or self._lost
         if self.coverage.explored == 0 and self.coverage.unmountable == 0:

@@ -25,7 +25,7 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OfProperty(Judgeable):
-    """The property ``name`` of particular operations. ``declared`` is None if neither bob nor the witness has it."""
+    """The property ``name`` of particular operations. ``declared``: None if neither bob nor the witness defines it."""
 
     name: str = field()  # not the property of Claim, which would be its default
     question: Question = field()
@@ -47,7 +47,7 @@ class OfProperty(Judgeable):
         """The property. Raises UsageError if this bob does not know it."""
         if self.declared is None:
             raise UsageError(
-                f"unknown property {self.name!r}", hint="the probe that asks for it is not one of this bob's own"
+                f"unknown property {self.name!r}", hint="neither this version of bob nor the witness defines it"
             )
         return self.declared
 
@@ -103,7 +103,7 @@ class OfProperty(Judgeable):
             return ""
         if question.returned is not None:
             is_call = number == question.returned
-            return "had returned" if is_call else f"must be there once operation {question.returned} had returned"
+            return "had returned" if is_call else f"must be there after operation {question.returned} has returned"
         if question.later is None:
             return "is there only in part"
         return "is there too early" if number == question.later else f"must come before operation {question.later}"
@@ -118,22 +118,22 @@ class OfProperty(Judgeable):
         if name is None or asked is None:
             return None
         if not isinstance(name, str):
-            raise TypeError("its names are no text")
+            raise TypeError("the name of its property is not a string")
         if unknown := asked.keys() - set(QuestionDocument.__struct_fields__):
-            raise MalformedError(f"it asks by {min(unknown)!r}, which this bob does not know", hint=NEWER)
+            raise MalformedError(f"its question has the unknown field {min(unknown)!r}", hint=NEWER)
         question = adapt(Question, decode(QuestionDocument, asked))
         if not question.required and not question.beside:
-            raise ValueError("it asks about no operation")
+            raise ValueError("its question does not name an operation")
         if len(question.required) > 1 and question.later is None:
-            raise ValueError("it asks about several operations at once")
+            raise ValueError("its question names several operations at once")
         if not all(0 < number <= len(workload.operations) for number in question.operations):
-            raise ValueError("it asks about operations that its workload does not have")
+            raise ValueError("its question names operations that its workload lacks")
         probe = document.get("probe")
         found = known(name) if probe is None else decode(PropertyDocument, probe).declared
         if found is not None and found.name != name:
-            raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
+            raise ValueError(f"it is about the property {name!r}, but declares {found.name!r}")
         if found is not None and found.call is None and question.returned is not None:
-            raise ValueError("it asks after the return of a call, and its property does not")
+            raise ValueError("its question is about the return of a call, and its property is not")
         name = row_of_today(name)
         return cls(name, question, None if found is None else replace(found, name=name))
 

@@ -3,8 +3,8 @@
 A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move
 one that does not (ENOENT), and to remove a full directory (ENOTEMPTY). A set with a refused operation explains nothing.
 The same is true of a set that leaves an initial file without a name, if no operation takes a name of it away. The
-kernel walks a path before the file system gets the operation, so one in a moved directory works without the move. bob
-judges *groups* apart: operations in a chain of common names, then also of common files and directories.
+kernel walks a path before the file system gets the operation, so one in a moved directory works without the move. This
+module judges *groups* apart: operations in a chain of common names, then also of common files and directories.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield the smallest groups without a ``torn`` operation whose ``seen`` names no possible set explains."""
+    """Yield the smallest groups whose ``seen`` names no possible set explains, but none with a ``torn`` operation."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -151,7 +151,7 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
     """Return the things seen at each place of ``group``; None if the observation cannot tell."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
-    # If a name is none of the things that it can be, the operations on it report that.
+    # If a name is not one of the things that it can be, the operations on it report that.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 

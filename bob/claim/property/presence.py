@@ -1,10 +1,10 @@
 """The presence oracle: nothing, a part or all of operation k is there in an observation.
 
-An effect consists of *facts*: a name refers to a thing, a file has this size, these bytes, this attribute. bob compares
-each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and ``possible``). It is AFTER
-if only sets with k explain it, and BEFORE if only sets without k do. It is EITHER if both do, NEITHER if none does and
-only k can have left it half done. If several can have, they are its *suspects* (:class:`Damage`). In doubt the file
-system is right: a false accusation is the worst error (docs/design.md).
+An effect consists of *facts*: a name refers to a thing, a file has this size, these bytes, this attribute. The oracle
+compares each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and ``possible``). A
+fact is AFTER if only sets with k explain it, BEFORE if only sets without k do, and EITHER if both do. It is NEITHER if
+no set explains it and only k can have left it half done. If several operations can have left it, they are its
+*suspects* (:class:`Damage`). In doubt the file system is right: a false accusation is the worst error (docs/design.md).
 """
 
 from __future__ import annotations

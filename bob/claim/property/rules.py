@@ -1,11 +1,11 @@
 """Properties, and when an observation violates one.
 
-- atomicity of k: the effect of k is never partial;
-- prefix: an append leaves nothing, or a block-granular prefix of it;
-- ordering X -> Y: if any of Y's effect is there, X's effect is there in full;
-- durability of k after a call: if that returned before the crash, k's effect is there in full;
-- collateral: the rest is as it was. Damage by an only suspect breaks its atomicity property instead, if it has one.
-  A half-done effect of one of two operations is collateral, too, if no atomicity property covers both.
+* Atomicity of k: the effect of k is never partial.
+* Prefix: an append leaves nothing, or a block-granular prefix of it.
+* Ordering X -> Y: if any of Y's effect is there, X's effect is there in full.
+* Durability of k after a call: if the call returned before the crash, k's effect is there in full.
+* Collateral: the rest is as it was. Damage with a single suspect breaks that operation's atomicity property instead, if
+  it has one. A half-done effect of one of two operations is collateral, too, if no atomicity property covers both.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Property:
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
-    """Only operations of several changes, or on what another made: lost with that if it had to be durable, too."""
+    """Only operations of several changes, or on a thing that another operation made. Such an operation is lost with the
+    other one if that had to be durable, too."""
 
 
 @dataclass(frozen=True, slots=True)

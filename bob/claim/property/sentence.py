@@ -21,7 +21,7 @@ def of_question(
 ) -> str:
     """Return the sentence. ``extents`` say how much of each operation of ``question`` is there, if known."""
     if question.beside:
-        return f"{decisive(line)}, and what no operation was to change is not as it was."
+        return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:
         number = question.required[0]
         if number == question.returned:
@@ -31,7 +31,7 @@ def of_question(
         return f"{returned} had returned while {missing} {_still(line, number)}."
     if question.later is None and len(question.required) > 1:
         several = ", ".join(_name(operations, number) for number in question.required)
-        return f"{decisive(line)}, and of {several} not all is there as it should be."
+        return f"{decisive(line)}, and {several} are not all there as they should be."
     if question.later is None:
         (number,) = question.required
         broken = extents.get(number, EffectExtent.PART) is EffectExtent.BROKEN
@@ -75,9 +75,9 @@ def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
     if commits and commits[0].fate is Fate.DURABLE:
         return f"was committed at {at(commits[0].seconds)}", commits[0].seconds
     if commits:
-        return f"came to be on the disk with the {_short(commits[0])} of {at(commits[0].seconds)}", commits[0].seconds
+        return f"reached the disk with the {_short(commits[0])} of {at(commits[0].seconds)}", commits[0].seconds
     for one in (*own, *(one for one in there if one.kind in (JOURNAL, METADATA))):
-        verb = "became durable" if one.fate is Fate.DURABLE else "came to be on the disk"
+        verb = "became durable" if one.fate is Fate.DURABLE else "reached the disk"
         return f"{verb} with the {_short(one)} of {at(one.seconds)}", one.seconds
     return "was already there", None
 
@@ -114,10 +114,10 @@ def _where(line: CrashTimeline, number: int) -> str:
         if torn:
             return f"the write of {torn[0].what} at {at(torn[0].seconds)} was torn (there: {torn[0].kept})"
         if there and lost:
-            return f"of the sectors of its data {there} were on the disk and {lost} only in the disk's cache"
+            return f"the disk had {there} of the sectors of its data, and {lost} were only in its cache"
         if own and lost:
             return f"the sectors of its data, sent at {at(own[0].seconds)}, were only in the disk's cache"
     data = "its data was on the disk, but " if own else ""
     if line.causes or any(one.fate is not Fate.DURABLE for one in line.writes):
         return f"{data}{in_words(line)}"
-    return f"{data}not all of the metadata that would show them" if own else "part of it was still only in memory"
+    return f"{data}not all of the metadata that would show it" if own else "a part of it was still only in memory"

@@ -8,8 +8,8 @@ CACHE = WriteCache(
     name="none",
     words="no write cache",
     promise="a write is durable when it completes",
-    why_durable="It was done before the crash, on a disk without a cache",
-    where_pending="and not done yet",
-    why_legal="what was done is on the disk, and of what was not done yet any part may be",
+    why_durable="It completed before the crash, on a disk without a cache",
+    where_pending="and not complete yet",
+    why_legal="every write that had completed is on the disk, and any part of the others may be",
     durable_since=at_completion,
 )

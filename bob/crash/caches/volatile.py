@@ -39,8 +39,8 @@ CACHE = WriteCache(
     name="volatile",
     words="volatile write cache",
     promise="a write is durable after a later flush",
-    why_durable="It was flushed, or sent with FUA, and that was done before the crash",
+    why_durable="It was flushed, or sent with FUA, and that completed before the crash",
     where_pending="perhaps still in its cache",
-    why_legal="what was flushed is on the disk, and of what was still in its cache any part may be",
+    why_legal="flushed writes are on the disk, and any part of the writes in its cache may be",
     durable_since=durable_since,
 )

@@ -29,7 +29,7 @@ CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict,
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell; an answer is None if that side lacks the cell. ``notes`` say how exploration differed, and ``reason`` why
+    """A cell; an answer of None: that side lacks the cell. ``notes`` say how exploration differed, and ``reason`` why
     it differs from the published table, if that is one side."""
 
     configuration: str
@@ -139,7 +139,7 @@ def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
 
 
 def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
-    """Return the kind of difference between two answers; at most one of them is None."""
+    """Return the kind of difference between two answers; at most one of them may be None."""
     if a is None:
         return Kind.ONLY_B
     if b is None:

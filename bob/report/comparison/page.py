@@ -109,10 +109,10 @@ def _again(comparison: Comparison) -> str:
     ]
     runs = [run for published, run in pairs if published is not None and published.said is Said.FAILS]
     if not runs:
-        return "The paper reports no violation in these cells."
+        return "The paper does not report a violation in these cells."
     found = sum(run is not None and run.said is Said.FAILS for run in runs)
     these = "this configuration" if len(comparison.configurations) == 1 else "these configurations"
-    return f"Of {plural(len(runs), 'violation')} that the paper reports for {these}, {found} showed again."
+    return f"bob found {found} of {plural(len(runs), 'violation')} that the paper reports for {these}."
 
 
 def _explained(comparison: Comparison) -> str:

@@ -82,8 +82,8 @@ def named_side(name: str) -> Side:
         return published_side(osdi14())
     path = Path(name)
     if not path.exists():
-        hint = f"a run directory, a result that --json wrote, or {OSDI14}"
-        raise StoreError(f"there is no {name}", hint=hint)
+        hint = f"name a run directory, a result that --json wrote, or {OSDI14}"
+        raise StoreError(f"{name} does not exist", hint=hint)
     saved = load_table(path)
     return run_side(name, saved.result, saved.folder)
 
@@ -115,7 +115,7 @@ def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Si
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
             if name not in side.columns:
-                raise UsageError(f"{side.name} has no {name!r}", hint=meant(name, side.columns, "it has"))
+                raise UsageError(f"{side.name} lacks {name!r}", hint=meant(name, side.columns, "it has"))
     named = [(old if old == new else f"{old} → {new}", old, new) for old, new in dict.fromkeys(pairs)]
     return (
         replace(a, columns={name: a.columns[old] for name, old, _new in named}, called={x: y for x, y, _ in named}),
@@ -132,6 +132,6 @@ def _once(parts: Iterable[T], where: str) -> dict[str, T]:
     found: dict[str, T] = {}
     for part in parts:
         if part.name in found:
-            raise MalformedError(f"{where} has {part.name!r} twice", hint="which of them is to be compared?")
+            raise MalformedError(f"{where} has {part.name!r} twice", hint="keep only one of them")
         found[part.name] = part
     return found

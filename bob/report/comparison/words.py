@@ -23,8 +23,8 @@ HEADINGS = {
     Kind.EXPLORED: "differently explored, with the same verdict",
 }
 UNEXPECTED = {
-    Kind.NEWLY_FAILS: f"{WORSE} than expected: fails, and did not",
-    Kind.NO_LONGER_FAILS: f"{BETTER} than expected: failed, and does not",
+    Kind.NEWLY_FAILS: f"{WORSE} than expected: fails, but was not expected to",
+    Kind.NO_LONGER_FAILS: f"{BETTER} than expected: was expected to fail, but does not",
     Kind.UNDECIDED: "not known: one side has no verdict",
 }
 LEGEND = (
@@ -76,7 +76,7 @@ def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
 
 
 def says(answer: SideAnswer) -> str:
-    """Return the answer of one side to a cell in a line: how often it fails, or what was explored in vain."""
+    """Return the answer of one side to a cell in a line: how often it fails, or how much was explored without one."""
     cell = answer.cell
     if cell is None:
         return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
@@ -169,8 +169,8 @@ def _in_vain(cell: Answer) -> str:
     tried = ", ".join(finishes[:_FINISHES])
     more = f" and {len(finishes) - _FINISHES} more" if len(finishes) > _FINISHES else ""
     part = explored(cell.states)
-    seen = f"; explored in vain: {part}" if part else ""
-    return f"holds: nothing found in {plural(len(cell.recordings), 'workload')} finished by {tried}{more}{seen}"
+    seen = f"; explored: {part}" if part else ""
+    return f"holds: nothing found in {plural(len(cell.recordings), 'workload')} ending with {tried}{more}{seen}"
 
 
 def _settings(side: Side) -> dict[str, str]:

@@ -283,5 +283,5 @@ def test_two_columns_of_other_names_are_held_against_each_other() -> None:
     assert not found.only_a and not found.only_b
     assert settings(found) == ((snapshot("mount options of one → two"), "rw", "rw,sync"),)
     for wrong in (("on", "two"), ("one", "tow")):
-        with pytest.raises(UsageError, match="run has no"):
+        with pytest.raises(UsageError, match="run lacks"):
             paired(both, both, [wrong])
