@@ -145,10 +145,10 @@ def test_a_change_that_was_not_undone_is_caught_and_spoils_nothing_later(taken: 
     free_sector = taken.base.length // SECTOR_BYTES - 1
     observing.agent.ask("tamper", timeout=60, sector=free_sector)
     # Nobody knows that it was written, so the next comparison of the whole image finds it.
-    with pytest.raises(AgentBroken, match="did not come back to its base"):
+    with pytest.raises(AgentBroken, match="differs from its base after the undo"):
         for _ in range(WHOLE_EVERY):
             looking.observe(deltas, taken.plan.composer.payload_since(0))
-    with pytest.raises(UsageError, match="nothing was prepared"):
+    with pytest.raises(UsageError, match="observe_prepare must come first"):
         looking.observe(deltas, taken.plan.composer.payload_since(0))
     assert observe(observing.agent, taken, taken.states(5)) == before
 

@@ -152,6 +152,6 @@ def test_what_nobody_can_ask_is_the_hosts_mistake(recording: Inhabited) -> None:
         recording.agent.ask("nosuchrequest", timeout=60)
     with pytest.raises(AgentBroken, match="TypeError"):
         recording.agent.ask("record", timeout=60, base="x")
-    with pytest.raises(UsageError, match="observe_prepare must come before observe"):
+    with pytest.raises(UsageError, match="observe_prepare must come first"):
         recording.agent.ask("observe", timeout=60, states=[], audit=True, lookups=[])
     assert_usable(recording)

@@ -455,7 +455,7 @@ def test_json_is_an_array(bob: Bob, work: Work) -> None:
 def test_one_kernel_without_the_file_system_stops_all(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     def check(image: str, module: str, _package: str) -> None:
         if image == "debian-trixie":
-            raise UsageError(f"the kernel of {image} has no module {module} (CONFIG_EXT4_FS)", hint="another one")
+            raise UsageError(f"the kernel of {image} lacks the module {module} (CONFIG_EXT4_FS)", hint="another one")
 
     monkeypatch.setattr("bob.image.check_file_system", check)
     ended = bob("probe", "--fs", "ext4", *BOTH)

@@ -333,7 +333,7 @@ def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> 
         (scripts("echo no >&2; exit 3"), "workload failed \\(3\\): no"),
         (
             scripts("fallocate -l 20M a; fallocate -l 20M b"),
-            "workload failed \\(1\\): .*; the file system is full, and device_mib",
+            "workload failed \\(1\\): .*; the file system is full: device_mib",
         ),
         (scripts("sleep 1000"), "workload did not end within 5 s"),
         (scripts("touch g", setup="exit 4"), "setup failed \\(4\\)"),

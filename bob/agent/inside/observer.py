@@ -143,7 +143,7 @@ def _untraced(blob: bytes) -> Iterator[StateSession]:
 
 def _extended(blob: bytes) -> StateSession:
     if session is None:
-        raise Denial("observe_prepare must come before observe")
+        raise Denial("observe_prepare must come first")
     if blob:
         session.payload = memoryview(bytes(session.payload) + blob)
     return session
