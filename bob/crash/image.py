@@ -154,10 +154,6 @@ class Composer:
         vector = self._compose(state)  # first: it may add to the payload
         return self._payload.contents.take(vector)
 
-    def content(self, place: int, number: int) -> bytes:
-        """Return the 512 bytes that :meth:`contents` calls ``number`` in the sector ``sectors[place]``."""
-        return self._payload.sector(number - 1) if number else self._ground(int(self.sectors[place]))
-
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
         """Return for each of ``sectors`` what can show there, in submission order; the last that landed shows."""

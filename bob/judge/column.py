@@ -185,7 +185,7 @@ class Column:
             SubjectResult.of(self._configuration, self._effective, self._environment["mkfs_version"]),
             answers=tuple(cells),
             beside=tuple(self._beside()),
-            notes=(*self._notes(), *mostly_unknown(cells)),
+            notes=tuple(self._notes()),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
             findings=() if self._findings is None else self._findings.kept(self._keep),
@@ -246,22 +246,6 @@ def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) ->
     if refused:
         states = replace(states, exhaustive=None)  # bob did not explore what it did not record
     return Answer(claim_words(prop), verdict, states, recordings=tuple(results), reason=reason)
-
-
-def mostly_unknown(cells: Sequence[Answer]) -> Iterator[str]:
-    """Yield notes on the cells that hold with less than half of the torn states known: the recording with most of the
-    unknown ones."""
-    by_recording: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for one in cells:
-        known = one.states.explored_torn
-        if one.verdict is Verdict.HOLDS and known is not None and 2 * known < one.states.legal_torn:
-            most = max(one.recordings, key=lambda each: each.states.legal_torn - (each.states.explored_torn or 0))
-            by_recording[most.name, most.finish].append(one.claim.name)
-    for (name, finish), names in by_recording.items():
-        yield (
-            f"less than half of the torn states are known of {', '.join(names)}, above all because of {name!r} "
-            f"({finish}): recovery reads what is torn there"
-        )
 
 
 def claim_words(prop: Property) -> ClaimWords:

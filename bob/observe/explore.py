@@ -92,8 +92,6 @@ class _WorkloadExploration:
         rounds.check(tuple(landmarks))
         division = rounds.divide()
         _observe_all(rounds, (candidate.state for candidate in torn))
-        if effort.mixing and not effort.closely:
-            rounds.mix()
         counts = rounds.count(division)
         rounds.look_around(counts)
         rounds.settle()
@@ -152,7 +150,6 @@ class _WorkloadExploration:
             predicted=frozenset(outcomes.keys() - mounts.mounted),
             died=died,
             final=final,
-            mixtures=self.counts.mixtures,
         )
 
 

@@ -49,14 +49,6 @@ class ExploredState(NamedTuple):
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
-class MixedStates(NamedTuple):
-    """Torn ``states`` of one mixture (:mod:`bob.observe.mixtures`) that no other state speaks for. Each has the tree of
-    the explored states ``rows`` (indexes), with each sector of data from the first or from the second of these."""
-
-    states: Count
-    rows: tuple[int, ...]
-
-
 class Complaint(NamedTuple):
     """A trouble of a state that mounts; ``kind`` is a :class:`TroubleKind`."""
 
@@ -85,8 +77,7 @@ class Observations:
 
     ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another one may do better;
     ``earlier_loss`` is the loss of such an earlier guest. A ``final`` loss is a contradiction: do not try again.
-    ``normal`` troubles also occur if the recording wrote nothing; the kernel did not repeat ``passing`` ones. The
-    ``mixtures`` are not in ``coverage``: only claims that are judged sector by sector may count them.
+    ``normal`` troubles also occur if the recording wrote nothing; the kernel did not repeat ``passing`` ones.
     """
 
     states: tuple[ExploredState, ...]
@@ -101,4 +92,3 @@ class Observations:
     normal: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     examined: tuple[int, ...] = ()
-    mixtures: tuple[MixedStates, ...] = ()

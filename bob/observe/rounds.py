@@ -16,10 +16,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
-from math import ceil
-from random import Random
 
 import numpy as np
 
@@ -32,9 +30,7 @@ from bob.observe.controls import Controls, Prediction
 from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger, LedgerMounts
-from bob.observe.mixtures import Mixture, Mixtures
 from bob.observe.mount_cache import Disks
-from bob.observe.observations import MixedStates
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 from bob.observe.session import MountedState, Session
 from bob.observe.torn_courses import TornCourses
@@ -43,7 +39,6 @@ BATCH = 50  # crash states per request: few round trips, but a progress display 
 FORGETFUL_BATCH = 5  # the batch where recovery forgets: there each state may well predict others of its batch
 MOST_AROUND = 400  # predicted neighbours of other states: each takes about 0.5 ms
 MOST_RANKED = 100  # outcomes whose neighbours are predicted, easiest first
-FEW = 5  # random torn states: if these tell nothing of others, more would not
 MOST_PARTS = 20_000  # divisions of a workload's legal states: each takes about 0.1 ms
 
 
@@ -61,18 +56,16 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """The number of legal ``states`` that each state speaks for, if not one; ``whole`` excludes torn ones. None speaks
-    for the ``mixtures``."""
+    """The number of legal ``states`` that each state speaks for, if not one; ``whole`` excludes torn ones."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
-    mixtures: tuple[MixedStates, ...] = ()
 
 
 class Rounds:
     """The outcomes of a workload's crash states, as they become known. Call :meth:`observe` and :meth:`check`,
-    :meth:`divide`, :meth:`observe`, perhaps :meth:`mix`, then :meth:`count`, :meth:`look_around`, and :meth:`settle`
-    (also in between): then all outcomes in ``mounts`` are trusted."""
+    :meth:`divide`, :meth:`observe`, then :meth:`count`, :meth:`look_around`, and :meth:`settle` (also in between): then
+    all outcomes in ``mounts`` are trusted."""
 
     def __init__(
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None
@@ -86,7 +79,6 @@ class Rounds:
         self._effort = effort
         self._told = told
         self._batch = FORGETFUL_BATCH if session.forgets else BATCH
-        self._mixtures: list[tuple[Mixture, tuple[int, ...]]] = []
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
         """Find the outcomes of more states; only ``counted`` ones count as progress. Raises Misprediction, and whatever
@@ -138,64 +130,6 @@ class Rounds:
         self._check_whole(courses.settled)
         return Division(courses.settled, courses.is_complete)
 
-    def mix(self) -> None:
-        """Find mixtures by up to half a budget of mounts, after up to a quarter for random torn states. Raises as
-        :meth:`observe`; Misprediction if a member shows other data than it has."""
-        if self.known.forgets or self._session.forgets:
-            return
-        chance = Random(f"{self._effort.seed} mixtures")
-        found = Mixtures(self.known, self._plan, self._session.findings)
-        self._draw(found, chance)
-        most = len(self.mounts.mounted) + self._effort.budget // 2
-        for mixture in found.worth():
-            members = [found.member(mixture, chance) for _ in range(1 + ceil(self._effort.audit * len(mixture.rows)))]
-            if len(self.mounts.mounted) + len(members) + 2 <= most:
-                self._mix(found, mixture, members, most)
-
-    def _draw(self, found: Mixtures, chance: Random) -> None:
-        """Mount random torn states, if these may tell of many others: what most have in common, random ones show."""
-        drawn = [self._plan.parts.legal.sample(Cube(), chance) for _ in range(self._effort.budget // 4)]
-        unknown = self._unknown(drawn)
-        if len(unknown) * FEW < len(drawn):
-            return
-        first, others = unknown[:FEW], unknown[FEW:]
-        self._numbers(first)
-        if len(self._unknown(others)) < len(others) or found.worth():
-            self._numbers(others)
-
-    def _unknown(self, states: Iterable[CrashState]) -> list[CrashState]:
-        return [state for state in states if isinstance(self.known.find(self._plan.composer.contents(state)), Gap)]
-
-    def _mix(self, found: Mixtures, mixture: Mixture, members: Sequence[CrashState], most: int) -> None:
-        pure = self._numbers(mixture.rows[:2])
-        if not all(self._is_member(found, mixture, number) for number in pure):
-            return
-        rows = self._rows_with([self.ledger.found[number] for number in pure], mixture)
-        mounted = [*pure]
-        if rows is None:
-            if len(self.mounts.mounted) + len(mixture.rows) - 2 + len(members) > most:
-                return
-            mounted += self._numbers(mixture.rows[2:])
-            rows = tuple(mounted)
-        mounted += self._numbers(members)
-        for number in mounted:
-            if not found.is_shown(mixture, self.ledger.states[number], self.ledger.found[number]):
-                self.mounts.believe_own()
-                words = self._session.findings.observation(self.ledger.found[number]).summary
-                raise Misprediction(
-                    f"a control of the predictions failed: crash state {number} ({words}) has other data than the "
-                    "sectors of its files"
-                )
-        if all(found.reads_alike(mixture, self.ledger.states[number]) for number in mounted):
-            self._mixtures.append((mixture, rows))
-
-    def _rows_with(self, outcomes: Sequence[int], mixture: Mixture) -> tuple[int, ...] | None:
-        """Return the rows of an earlier mixture with these trees, as if a commit is torn in several ways; else None."""
-        for other, rows in self._mixtures:
-            if other.free == mixture.free and [self.ledger.found[number] for number in rows[:2]] == outcomes:
-                return rows
-        return None
-
     def count(self, division: Division) -> StateCounts:
         """Count for how many legal states each state speaks. Raises Misprediction. The easiest state of each outcome
         speaks for all states of its known courses that do not speak for themselves."""
@@ -235,7 +169,7 @@ class Rounds:
             counts.states[speaker] = counts.states.get(speaker, 1) + count
             itself = int(not self.ledger.states[speaker].torn)
             counts.whole[speaker] = counts.whole.get(speaker, itself) + whole[outcome]
-        return replace(counts, mixtures=tuple(self._mixed()))
+        return counts
 
     def look_around(self, counts: StateCounts) -> None:
         """Predict neighbours of the easiest states, to see which write makes the difference; they speak for none."""
@@ -265,24 +199,6 @@ class Rounds:
                 raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, by)
         self.controls.chosen.clear()
         self.mounts.believe_all()
-
-    def _mixed(self) -> Iterator[MixedStates]:
-        if self._mixtures:
-            found = Mixtures(self.known, self._plan, self._session.findings)
-            for mixture, rows in self._mixtures:
-                more = found.more(mixture)
-                if more is not None and more > 0:
-                    yield MixedStates(more, rows)
-
-    def _numbers(self, states: Sequence[CrashState]) -> list[int]:
-        """Return the numbers of these states, after they were observed."""
-        self.observe([state for state in dict.fromkeys(states) if self.ledger.number_of(state) is None], counted=False)
-        numbers = map(self.ledger.number_of, states)
-        return [number for number in numbers if number is not None]
-
-    def _is_member(self, found: Mixtures, mixture: Mixture, number: int) -> bool:
-        state = self.ledger.states[number]
-        return found.is_shown(mixture, state, self.ledger.found[number]) and found.reads_alike(mixture, state)
 
     def _worth(self, courses: Courses) -> int:
         """Return how many mounts a full division may take: three budgets; 0 if it would probably take more than two. If

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from bob.agent.client import Agent
@@ -242,9 +242,7 @@ class _ObservationJob(_WorkloadJob):
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task = self._task
         case = self.case = self.case or task.run.case(self._folder, task.configuration, task.model)
-        self._seen = explore(
-            agent, task.configuration, case.asked, replace(task.effort, mixing=True), tell, task.sights
-        )
+        self._seen = explore(agent, task.configuration, case.asked, task.effort, tell, task.sights)
         if self._seen.died:
             raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None

@@ -9,20 +9,15 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inline_snapshot import snapshot
 
 import samples_of_runs as samples
-from bob.answer.answer import Answer, ByRecording, ClaimWords
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.verdict import Verdict
-from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
-from bob.judge.column import Column, mostly_unknown
+from bob.judge.column import Column
 from bob.observe.observations import ExploredState, Observations, StateTrouble
 from bob.schema import decode
 from bob.workload.language import parse
 from bob.workload.operations import Workload
-from wording import text_with
 
 FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE]
 LONGER = replace(samples.WORKLOAD, name="longer", operations=(*samples.WORKLOAD.operations, *parse("sleep 1")))
@@ -88,25 +83,3 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
     troubled = [(workload, seen.states[one.state].state) for workload, seen in runs for one in seen.troubles]
     assert [way.states for _kind, way in result.troubles()] == ([len(troubled)] if troubled else [])
     assert of_witness("checker") == easiest(troubled)
-
-
-def test_cells_that_hold_say_which_recording_has_most_of_the_unknown_torn_states() -> None:
-    def recording(name: str, known: int, legal: int, verdict: Verdict = Verdict.HOLDS) -> ByRecording:
-        return ByRecording(name, "natural", verdict, States(known + 4, 4, legal + 4, "writes", explored_writes=4))
-
-    def answer(name: str, verdict: Verdict, *recordings: ByRecording) -> Answer:
-        return Answer(
-            ClaimWords("property", name), verdict, total([one.states for one in recordings]), recordings=recordings
-        )
-
-    small, large = recording("small", 100, 100), recording("large", 1, 2**20)
-    holding, half = (
-        answer("a", Verdict.HOLDS, small, large),
-        answer("b", Verdict.HOLDS, small, recording("half", 50, 100)),
-    )
-    failing = answer("c", Verdict.FAILS, recording("bad", 0, 2**20, Verdict.FAILS))
-    [note] = mostly_unknown([holding, half, failing, answer("d", Verdict.HOLDS, large)])
-    assert text_with(note, "a, d", "'large'") == snapshot(
-        "less than half of the torn states are known of a, d, above all because of 'large' (natural): recovery reads what "
-        "is torn there"
-    )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import (
@@ -24,7 +23,7 @@ from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, Presence
-from bob.observe.observations import ExploredState, MixedStates, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Workload
@@ -56,8 +55,7 @@ class WorkloadVerdict:
 class JudgedCase:
     """A workload with its observations, ready for any number of properties. ``observations`` has each outcome of
     ``states``. The argument ``coverage`` counts everything that was observed; the attribute counts what bob can judge.
-    The torn states of ``mixtures`` come on top, for properties that hold and are judged by sectors. ``lost`` says why
-    outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
+    ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
 
     Two controls must mount. The state before the operations must lack all of them. ``complete``, the state with every
     write, must have all of them if the recording ended with everything written. If a control fails, ``distrust`` says
@@ -74,13 +72,11 @@ class JudgedCase:
         lost: str | None,
         complete: CrashState | None = None,
         statuses: Sequence[Statuses] = (),
-        mixtures: Sequence[MixedStates] = (),
     ) -> None:
         self.workload = workload
         self.history, _setup, _performed = simulate(workload)
         self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes), statuses)
         self._states = states
-        self._mixtures = mixtures
         self._lost = lost
         self._observations = observations
         # A state that does not mount belongs to no row of the table: it is a finding of its own.
@@ -108,7 +104,6 @@ class JudgedCase:
             observed.lost,
             case.complete,
             case.statuses,
-            observed.mixtures,
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
@@ -153,25 +148,7 @@ class JudgedCase:
         for seen in showing:
             breach.add(seen.state, seen, seen.states, before=(not self._is_clear(broken, seen),))
         evidence = self.evidence(prop, breach.shown) if breach else None
-        is_mixed = verdict is Verdict.HOLDS and prop.call is None
-        coverage = self._coverage_with_mixtures if is_mixed else self.coverage
-        return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing))
-
-    @cached_property
-    def _coverage_with_mixtures(self) -> States:
-        """The coverage with the mixtures. A property of theirs holds if it holds in their rows, which have each two
-        sectors in all ways. Properties of calls are left out: they may depend on all sectors of an operation."""
-        more = sum(mixture.states for mixture in self._mixtures if self._is_judged_by_rows(mixture))
-        explored = self.coverage.explored + more
-        is_all = explored == self.coverage.legal_sectors
-        return replace(self.coverage, explored=explored, exhaustive="sectors" if is_all else self.coverage.exhaustive)
-
-    def _is_judged_by_rows(self, mixture: MixedStates) -> bool:
-        outcomes = [self._states[row].outcome for row in mixture.rows]
-        if not all(outcome in self._readings for outcome in outcomes):
-            return False
-        one, other = (self._observations[outcome] for outcome in outcomes[:2] if outcome is not None)
-        return self.oracle.is_mixed_by_sectors(one, other)
+        return WorkloadVerdict(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
 
     @property
     def doubt(self) -> str | None:
