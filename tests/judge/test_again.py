@@ -181,7 +181,7 @@ def test_a_field_that_is_none_is_told(tmp_path: Path, name: str, value: Any) -> 
     if name == "workloads" and value in ([], {}):
         assert judge_again(run.path).subjects[0].answers[0].recordings == ()
         return
-    with pytest.raises(StoreError, match=r"run\.json is damaged|was made by another version"):
+    with pytest.raises(StoreError, match=r"run\.json is damaged|another version of bob wrote"):
         judge_again(run.path)
 
 
