@@ -12,8 +12,6 @@ a text, it is a PointedError. MissingProgramError, ImageError, GuestError and St
 Ctrl-C raises KeyboardInterrupt after the guests have ended; pressed again, it ends the guests at once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from bob.version import __version__ as __version__

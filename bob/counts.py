@@ -1,8 +1,6 @@
 """Counts in documents: exact, however large, and short if possible, such as ``2^12321-2^12310+2^77``. The legal states
 of a few MiB of pending writes are sums of a few powers of two, with thousands of digits (docs/design.md, section 3)."""
 
-from __future__ import annotations
-
 import re
 import sys
 from typing import TYPE_CHECKING

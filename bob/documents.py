@@ -1,8 +1,6 @@
 """bob's JSON documents, for people, version control and programs. The last field, ``checksum``, is the SHA-256 of all
 bytes before it, so that any program can check it. Documents of people and of other programs lack it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """The errors that bob raises on purpose, and its exit codes. Only ``bob.cli`` prints them, and exits."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches

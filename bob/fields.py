@@ -1,7 +1,5 @@
 """The errors of damaged documents, and their words."""
 
-from __future__ import annotations
-
 import lzma
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Kernels that differ in their package alone, such as two of a series of Debian."""
 
-from __future__ import annotations
-
 import re
 
 _DEBIAN = re.compile(

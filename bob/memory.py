@@ -1,7 +1,5 @@
 """Have glibc's allocator give freed memory back."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 from contextlib import suppress

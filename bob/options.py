@@ -4,8 +4,6 @@ A function declares them as defaults: ``seed: int = option("--seed N", "Chooses 
 :func:`group`, declares them as fields; a function with a parameter of that class has all of them.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass

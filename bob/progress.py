@@ -1,7 +1,5 @@
 """How far a long piece of work is; :mod:`bob.cli.display` shows it, tests collect it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """The files that bob ships: beside the package (probes/, guest-images/, ...), or inside it in a wheel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent

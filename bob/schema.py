@@ -5,8 +5,6 @@ describes it. bob ignores unknown fields, which a later bob may have added. A da
 its document must have all but those that :func:`older` marks.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 bob reads one file: that of the working directory, or else $XDG_CONFIG_HOME/bob/bob.toml. The command line wins.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Numbers and names in sentences."""
 
-from __future__ import annotations
-
 import math
 
 LARGEST_IN_DIGITS = 10**6

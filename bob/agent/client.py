@@ -1,7 +1,5 @@
 """The host's end of the agent: pack it, and ask it."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import json

@@ -1,7 +1,5 @@
 """A lost guest: a machine that no longer answers, as opposed to a command that failed."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import Enum

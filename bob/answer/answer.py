@@ -1,8 +1,6 @@
 """An answer: a claim, its verdict, the crash states behind it, and the ways to break it. A claim is a property of a
 probe, an expectation of ``bob try``, a program's checker, or that a crash state mounts and shows no trouble."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

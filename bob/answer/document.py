@@ -1,8 +1,6 @@
 """Read and write result documents: ``bob.result/2``, and read older ones. A subject's ``recordings`` stand once, each
 with its states; answers name them by number."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from typing import Any

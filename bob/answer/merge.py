@@ -1,8 +1,6 @@
 """Merge several results into one: columns of a matrix, lots of a search, configurations of a program. Subjects of one
 name become one, which rests on the recordings of all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

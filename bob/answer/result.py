@@ -1,8 +1,6 @@
 """The result of an experiment (``bob.result/2``): every verb writes one, every report reads one. docs/formats.md
 describes its fields; released names are stable."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self

@@ -1,7 +1,5 @@
 """Whether a model allows an observation: does a closed set of micro-operations make a reading of every cell true?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 

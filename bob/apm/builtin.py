@@ -1,8 +1,6 @@
 """Models that others wrote: OSDI'14, Table 4 (all with atomic directory operations and size changes), and ccfs
 (FAST'17). We read their "sync operations" as "everything before the sync"."""
 
-from __future__ import annotations
-
 from bob.apm import clauses
 from bob.apm.clauses import Clause, matching
 from bob.apm.model import ClauseFinding, ClauseStatus, Model

@@ -1,7 +1,5 @@
 """A model against observations: does it allow all of them (sound), and how much more (tight)?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bob.apm.allowed import Implications, forbidding, refuted, what_shows

@@ -1,7 +1,5 @@
 """Circumstances of tests: most orders break by natural writeback, or a call for one file (docs/design.md, 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 

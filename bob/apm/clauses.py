@@ -1,7 +1,5 @@
 """Clauses of models: each forbids crash states. Without any, sectors persist independently, and garbage may appear."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Two models side by side: what one allows and the other forbids, with the smallest workload that shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache

@@ -1,8 +1,6 @@
 """Count the crash states that a model allows: exactly if quick, else a lower bound. They are down-sets of a partial
 order (bit masks). Independent parts multiply, a chain of n has n + 1, other parts are split by one member."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

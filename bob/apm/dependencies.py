@@ -1,8 +1,6 @@
 """The implications between micro-operations, with their clauses, as a graph. Nodes are the micro-operations (by index),
 then returns of operations, then helpers for "some of" and "all of" a group."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass

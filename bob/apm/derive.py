@@ -6,8 +6,6 @@ all but those against garbage. A clause that held is promised if that says somet
 (docs/models.md).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

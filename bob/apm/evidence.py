@@ -1,7 +1,5 @@
 """Runs as evidence for models: workloads as micro-operations, observations as constraints. No guest is needed."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

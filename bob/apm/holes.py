@@ -1,7 +1,5 @@
 """Holes: pieces of a file that its size shows though their data is missing."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Views of models for terminals and programs: allowed states, dependencies, differences, checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import groupby

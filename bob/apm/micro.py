@@ -1,7 +1,5 @@
 """Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*. The last value wins. Sizes: bytes."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """The crash states that a model allows: first those of ALICE (OSDI'14, section 4.3: prefixes of calls, the next call
 split, one call left out), then all others. Sets are bit masks: bit i is micro-operation i."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum

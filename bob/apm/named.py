@@ -1,7 +1,5 @@
 """Models by name: built-in ones, derived ones that bob ships, and files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models that promise all that a published table found no violation of; syncs do for their file what POSIX says."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from bob.apm import clauses

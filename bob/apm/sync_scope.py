@@ -1,8 +1,6 @@
 """Changes (indexes in ``made``) that calls ask for alone, by file, directory or range. Operations include the
 finish."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 

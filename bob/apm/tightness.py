@@ -1,7 +1,5 @@
 """Freedom of a model that no exhaustive run showed. Blocks count whole, as runs sample torn states; finishes do not."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace

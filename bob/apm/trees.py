@@ -1,7 +1,5 @@
 """Directory trees in one form: what a model allows, and what a crash left."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """A model with clauses added or taken away. A change is a clause (docs/models.md) with a sign; a word of it may be
 ``any``, have a ``*``, or be several with a ``|``. Changes of the papers have names (:data:`NAMED`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches

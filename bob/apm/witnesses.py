@@ -1,7 +1,5 @@
 """The witness of a refuted clause: the crash state, with a question that ``bob replay`` can ask again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from itertools import count

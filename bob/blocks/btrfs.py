@@ -1,7 +1,5 @@
 """btrfs on one device: superblocks, tree blocks with their changes, and data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

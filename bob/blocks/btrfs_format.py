@@ -1,8 +1,6 @@
 """The on-disk structures of btrfs that names of blocks need, little-endian. The source is Linux
 ``include/uapi/linux/btrfs_tree.h`` and ``fs/btrfs/ctree.h``."""
 
-from __future__ import annotations
-
 from construct import Bytes, Int8ul, Int16ul, Int32ul, Int64ul, Padding, Struct
 
 SUPERBLOCKS_AT = (64 << 10, 64 << 20, 256 << 30)  # byte offsets of the superblock and its mirrors

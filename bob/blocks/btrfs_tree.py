@@ -1,7 +1,5 @@
 """The trees of btrfs: blocks by logical address, and their items."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """File data of a workload, recognised by its pattern, sector by sector."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bob.blocks.owners import BlockOwner

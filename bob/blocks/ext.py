@@ -1,7 +1,5 @@
 """ext2, ext3 and ext4: the writes of a trace, at home and in the journal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

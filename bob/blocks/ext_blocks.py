@@ -1,7 +1,5 @@
 """One block of ext2, ext3 or ext4, and what a write changes in it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bob.blocks import ext_format as form

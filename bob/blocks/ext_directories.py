@@ -1,7 +1,5 @@
 """Directory blocks of ext2, ext3 and ext4, recognised by their chain of entries."""
 
-from __future__ import annotations
-
 import struct
 
 from bob.blocks import ext_format as form

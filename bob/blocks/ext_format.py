@@ -1,8 +1,6 @@
 """The on-disk structures of ext2, ext3 and ext4 that names of blocks need, little-endian; lengths are bytes. The source
 is Linux ``fs/ext4/ext4.h``, ``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``."""
 
-from __future__ import annotations
-
 from construct import Array, Bytes, Int8ul, Int16ul, Int32ul, Padding, Struct
 
 SUPERBLOCK_AT = 1024

@@ -1,7 +1,5 @@
 """The places of an ext2, ext3 or ext4 file system, by its superblock and group descriptors."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any

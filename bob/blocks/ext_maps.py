@@ -1,7 +1,5 @@
 """The blocks of an inode of ext2, ext3 or ext4: by pointers or by extents."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """f2fs: the areas of the disk, node blocks by their footer, and data by its pattern. The structures are from Linux
 ``include/linux/f2fs_fs.h``, little-endian. Directories and others stay unknown."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 

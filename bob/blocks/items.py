@@ -1,7 +1,5 @@
 """The items of a tree in key order, to find what a new leaf changes (btrfs and reiserfs)."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The journal of ext3 and ext4, big-endian (Linux ``include/linux/jbd2.h``): its transactions, and the blocks in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 

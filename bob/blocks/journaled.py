@@ -1,7 +1,5 @@
 """File systems whose journal holds copies of blocks (ext3, ext4, reiserfs)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace

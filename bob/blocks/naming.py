@@ -1,7 +1,5 @@
 """A name for every write of a trace: by its blocks' content (magic numbers, a workload's data), then by place."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

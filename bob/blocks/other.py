@@ -1,7 +1,5 @@
 """An unknown or damaged file system: bob recognises only data and superblocks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bob.blocks.data import data_part

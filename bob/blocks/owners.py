@@ -1,8 +1,6 @@
 """The file of each block, at each write of a trace. A file system often writes a block before its map, so a block
 without an owner belongs to the next that claims it."""
 
-from __future__ import annotations
-
 import stat
 from bisect import bisect_right
 from collections.abc import Mapping

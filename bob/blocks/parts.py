@@ -1,7 +1,5 @@
 """The parts of a write, before they become words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto

@@ -1,7 +1,5 @@
 """reiserfs: the writes of a trace, at home and in the journal."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bob.blocks import reiserfs_format as form

@@ -1,7 +1,5 @@
 """The on-disk structures of reiserfs (3.5 and 3.6), little-endian, from Linux ``fs/reiserfs/reiserfs.h``."""
 
-from __future__ import annotations
-
 from construct import Bytes, Int16ul, Int32ul, Int64ul, Padding, Struct
 
 SUPERBLOCK_AT = 64 << 10

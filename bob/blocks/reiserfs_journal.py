@@ -1,7 +1,5 @@
 """The journal of reiserfs: its transactions, and which blocks it holds copies of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

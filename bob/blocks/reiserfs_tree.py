@@ -1,7 +1,5 @@
 """The tree of reiserfs: its nodes, and the items of its leaves."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """The parts of a write in one short line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """xfs, version 5: the writes of a trace, in the allocation groups and in the log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

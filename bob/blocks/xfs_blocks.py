@@ -1,7 +1,5 @@
 """One block of xfs, and what a write changes in it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bob.blocks import xfs_format as form

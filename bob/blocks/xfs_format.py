@@ -1,8 +1,6 @@
 """The on-disk structures of xfs that names of blocks need, big-endian; log items have their machine's order (here
 little). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and ``xfs_log_format.h``."""
 
-from __future__ import annotations
-
 from construct import Array, Bytes, Int8ub, Int16ub, Int16ul, Int32ub, Int32ul, Int64ub, Int64ul, Padding, Struct
 
 SUPERBLOCK_MAGIC = b"XFSB"

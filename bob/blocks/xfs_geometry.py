@@ -1,7 +1,5 @@
 """The allocation groups and the log of xfs, and the blocks of its inodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

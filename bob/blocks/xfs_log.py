@@ -1,7 +1,5 @@
 """The log of xfs: the records in a write, and the items that they log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows that models are made from, finer than those of Table 1: pairs, durability and units."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

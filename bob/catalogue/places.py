@@ -1,7 +1,5 @@
 """The place of a row of a finer matrix in a grid, down and across."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

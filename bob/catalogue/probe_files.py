@@ -1,8 +1,6 @@
 """Probe files: one TOML file for each property, with its question, judgement and workloads (docs/extend.md). A
 mistake in a file is a UsageError that names both."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The sets of rows, and the probes of each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache

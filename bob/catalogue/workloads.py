@@ -1,7 +1,5 @@
 """The workloads that are recorded for a request."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The interface of every kind of claim. Reports, replay, shrinking and witnesses know claims only by this."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

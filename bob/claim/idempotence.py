@@ -1,8 +1,6 @@
 """Idempotent recovery: a crash as a boot recovers, and the next recovery, lead to the tree of an undisturbed recovery.
 EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1 has no such property."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self

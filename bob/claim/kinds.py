@@ -1,7 +1,5 @@
 """The table of kinds of claims. A new kind is one module, and one line here (docs/extend.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Claims that a crash state mounts, and without trouble."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self

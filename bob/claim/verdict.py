@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """``bob apm``: abstract persistence models, derived from runs and held against them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``bob app``: does a program survive a crash on this file system?"""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of this machine for ``bob doctor``: can a probe run?"""
 
-from __future__ import annotations
-
 import os
 import platform
 import pwd

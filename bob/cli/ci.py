@@ -1,7 +1,5 @@
 """The end of a run for a CI: a JUnit file, annotations, an exit code, and a comparison with an expected table."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

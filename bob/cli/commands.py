@@ -1,7 +1,5 @@
 """Commands that refuse repeated options, and groups that load a command when it is used."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -1,7 +1,5 @@
 """``bob compare``: two runs, or a run and the published table, cell by cell."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

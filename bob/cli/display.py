@@ -1,7 +1,5 @@
 """Progress on stderr: a bar on a terminal, else a line every few seconds."""
 
-from __future__ import annotations
-
 import threading
 import time
 from abc import ABC, abstractmethod

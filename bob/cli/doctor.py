@@ -1,7 +1,5 @@
 """``bob doctor``: says whether a probe can run here, and if not, what to install."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """The end of bob: an error, a hint and an exit code, never a traceback."""
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

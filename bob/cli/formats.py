@@ -1,7 +1,5 @@
 """Output formats of results: the terminal, one file, or a folder of pages."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from enum import Enum

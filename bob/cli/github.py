@@ -1,7 +1,5 @@
 """Annotations for GitHub Actions (``GITHUB_ACTIONS=true``); other CIs, with ``CI=true`` alone, do not know them."""
 
-from __future__ import annotations
-
 import os
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """``python -m bob.cli.help_page > docs/cli.md`` writes the ``--help`` of every command."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import click

@@ -1,7 +1,5 @@
 """``bob image``: the guest images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

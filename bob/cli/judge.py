@@ -1,7 +1,5 @@
 """``bob judge``: judges a run again from its kept files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bob.cli.ci import finish

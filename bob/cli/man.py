@@ -1,7 +1,5 @@
 """``bob man``: a manual page of each command, made from its help."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath

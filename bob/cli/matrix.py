@@ -1,7 +1,5 @@
 """``bob matrix``: probes a set of configurations, and prints the table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``bob merge``: runs that were made apart become one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bob.cli.ci import finish

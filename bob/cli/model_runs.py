@@ -1,7 +1,5 @@
 """Runs as the source of models: their workloads, and witnesses of refuted clauses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace

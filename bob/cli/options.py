@@ -1,7 +1,5 @@
 """Click's options from declared ones (:mod:`bob.options`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from enum import Enum

@@ -1,7 +1,5 @@
 """Output of results: a coloured table on stdout, documents in files."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import json

@@ -1,7 +1,5 @@
 """``bob probe``: probes one configuration of a file system; ``bob probe new`` begins a probe file."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``bob reproduce``: a set of programs, each held against the same models, beside what was published."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of a command's run directory, and hints on it after Ctrl-C."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager

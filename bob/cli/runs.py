@@ -1,7 +1,5 @@
 """``bob runs``: lists run directories; ``bob runs remove`` removes some."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from pathlib import Path

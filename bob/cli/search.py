@@ -1,7 +1,5 @@
 """``bob search``: looks for a workload, within bounds or of a Python file, that breaks a promise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

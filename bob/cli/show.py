@@ -1,7 +1,5 @@
 """``bob show``: a finished run again, or several side by side, as a table on the terminal or as a document."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rich.text import Text

@@ -1,7 +1,5 @@
 """``bob site``: the documentation and the results as one static site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bob.cli.commands import command

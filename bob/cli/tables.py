@@ -1,7 +1,5 @@
 """Runs that make a table, on one kernel or several, and the changes from one kernel to the next."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path

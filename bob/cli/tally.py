@@ -1,7 +1,5 @@
 """Counts of a running probe: progress, speed, and time left."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``bob trace``: looks into dm-log-writes logs of bob or of others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """``bob try``: a quick question about some operations, and what is expected of them after a crash."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

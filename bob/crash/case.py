@@ -1,7 +1,5 @@
 """A recording that is ready for the exploration of its crash states."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The number of crash states, and of the known ones among them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

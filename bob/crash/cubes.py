@@ -1,8 +1,6 @@
 """Sets of legal crash states of whole writes, counted and divided without a list. A *cube* fixes some writes, on the
 medium or lost. A read divides it by the write that shows in a sector, the last that landed there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random

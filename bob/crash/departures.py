@@ -1,8 +1,6 @@
 """Departures of a state from a clean prefix: writes that are extra, missing, or torn. A *clean prefix* has the first k
 pending writes in submission order and no others, as on a disk without a cache."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 

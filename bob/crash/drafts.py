@@ -1,8 +1,6 @@
 """The systematic crash states: *drafts* of each kind at one growth point. The search drops most drafts as known. Every
 leading part of a generator's order is spread evenly, so a small budget sees a bit of everything."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

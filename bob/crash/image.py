@@ -4,8 +4,6 @@ The *ground* is the base with the *floor* on top: the writes that are durable in
 one number per sector that other writes touch: 0 for "as in the ground", n + 1 for payload sector n.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

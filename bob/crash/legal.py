@@ -5,8 +5,6 @@ write becomes durable (:mod:`bob.crash.caches`), the pending set only grows. So 
 legal at a *growth point*: just before such a change, or at the end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

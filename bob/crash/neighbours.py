@@ -1,8 +1,6 @@
 """The crash states next to one: equal but for one pending write, which is taken back. If one write less, or one more,
 does no harm, a violation depends on that write."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 from bob.crash.departures import departures

@@ -1,7 +1,5 @@
 """Crash states beyond the systematic ones: all in a random order, or random ones; a seed repeats them."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby

@@ -4,8 +4,6 @@ Each kind of state is a stage that goes round the growth points, and stages take
 kind. It reserves room for all states of whole writes if they fit into three quarters of the budget.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random

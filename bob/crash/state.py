@@ -1,8 +1,6 @@
 """One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. ``effective`` is
 the reference for ``bob.crash.image``, which is fast; tests compare the two."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

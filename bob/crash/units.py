@@ -1,8 +1,6 @@
 """Legal crash states with torn writes, as sets of the parts of writes on the medium (:mod:`bob.crash.cubes`). A *part*
 is an atomic unit, or a sector if units are smaller. Parts land independently, as whole writes do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate

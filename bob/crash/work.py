@@ -1,7 +1,5 @@
 """Work on a subject: operations, or a program."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from bob.workload.operations import Operation, Workload

@@ -1,7 +1,5 @@
 """Choose the accelerator that boots a guest here, by booting one, and remember it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

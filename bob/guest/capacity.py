@@ -1,7 +1,5 @@
 """The number of guests that this machine can run, and the size of a device in one of them."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A libvirt domain as a machine that bob did not boot: its SSH server's address, and its return after a loss."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The guest's XML for libvirt and QEMU, with a reason for each line."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

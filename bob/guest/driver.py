@@ -1,7 +1,5 @@
 """libvirt: quiet, with a running event loop, and with errors that name the missing package."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

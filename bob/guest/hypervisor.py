@@ -1,7 +1,5 @@
 """A libvirt connection that hands out guests, restored from a saved state or booted."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress

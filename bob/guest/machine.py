@@ -1,7 +1,5 @@
 """A running guest: its console, its connections, its end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

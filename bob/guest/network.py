@@ -1,8 +1,6 @@
 """The network between bob and one guest, without other members or a route out. With privileges it is a namespace with a
 tap, otherwise QEMU's user network; the guest's address is the same, so that one image serves either."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

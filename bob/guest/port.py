@@ -1,8 +1,6 @@
 """A guest's port, a virtio-serial device: bytes to and from a program, faster than SSH (0.2 s of emulation for a MiB).
 Bytes of an earlier connection may come out of it, so a program begins with a word of its own."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import time

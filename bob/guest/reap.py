@@ -11,8 +11,6 @@ If bob ends in order, it waits for that. Its libvirt may still write into a root
 looks again when bob is gone; its argument is the process id of bob.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

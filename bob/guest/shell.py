@@ -1,7 +1,5 @@
 """SSH to a guest, or to a machine that bob did not boot: commands, files and byte streams."""
 
-from __future__ import annotations
-
 import io
 import logging
 import socket

@@ -1,7 +1,5 @@
 """The guest that is wanted, as plain data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path

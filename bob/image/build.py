@@ -1,7 +1,5 @@
 """Build a guest image: mmdebstrap makes a Debian root, pack.sh makes the image's files, and the cache keeps them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Built images: images/NAME-KEY/ in the cache, whole or absent. KEY covers the recipe and the kernel of its build."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

@@ -1,8 +1,6 @@
 """Take the ELF vmlinux out of a bzImage. QEMU starts it by its PVH entry note, and the guest need not unpack 66 MB of
 xz. Under emulation a boot takes 4.7 s instead of 8.6 s, with -icount 8 s instead of 16 s."""
 
-from __future__ import annotations
-
 import lzma
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Run mmdebstrap so that no process and no mount outlives the build."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

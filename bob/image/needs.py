@@ -1,7 +1,5 @@
 """Check an image before a guest runs: kernel modules, each with its option, and mkfs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from bob.errors import UsageError

@@ -1,8 +1,6 @@
 """A user's own kernel over an existing image, called IMAGE+RELEASE. Its modules are on a second disk. Those that the
 root needs go into an archive behind the image's initramfs: Linux unpacks both, and the last file of a name counts."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import lzma

@@ -1,7 +1,5 @@
 """Read and check the declaration in guest-images/NAME/."""
 
-from __future__ import annotations
-
 import hashlib
 import tomllib
 from collections.abc import Mapping

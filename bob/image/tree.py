@@ -1,8 +1,6 @@
 """A kernel's build tree: bzImage, modules and options. depmod sees a folder of links to the few modules that a guest
 needs; the image gets copies without debug information."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

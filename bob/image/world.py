@@ -1,7 +1,5 @@
 """Worlds: Debian roots with a program's packages but no kernel, on cached read-only disks (erofs)."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Judge a run again from its files, without a guest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A column of the table: every workload judged by every property, with the best witness of each ×."""
 
-from __future__ import annotations
-
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 States with the same evidence are one way, also if their recordings finish differently (:mod:`bob.workload.finishes`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

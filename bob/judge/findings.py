@@ -5,8 +5,6 @@ smaller loss is known to break the claim. The cause is the block of the last of 
 should have saved it. A write sent after the last one of a state is not lost: the crash may have come before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Crash states of a program, as bob saw them, and its checker's answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

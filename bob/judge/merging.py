@@ -1,8 +1,6 @@
 """Merging of shards: columns of matrices and probes, lots of searches, or configurations of a program, in one run. All
 must ask the same, apart from the division into shards, and measure on the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answer of a model, by a checker of the states that it allows, alone and beside a real file system's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

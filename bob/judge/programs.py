@@ -1,7 +1,5 @@
 """The answer on a program, from its crash states and its checker's answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Crashes during the recoveries of a run: their choice and judgement, without guests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random

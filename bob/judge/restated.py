@@ -1,8 +1,6 @@
 """Judge the evidence of a reference again from its witnesses, without a run or a guest. A witness that lacks its tree
 does not change: ``bob replay --update`` mounts its crash state again, and adds the tree."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Vulnerabilities as ALICE counts them: by their place in the program."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain

@@ -6,8 +6,6 @@ fs/jbd2/recovery.c). So within ``jread`` readahead begins at a lookup that recur
 looks it up once more, elsewhere. Others, such as reiserfs, look a buffer up only once for readahead.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Crash states with a known outcome that bob mounts all the same, before it believes any prediction. They are the
 easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

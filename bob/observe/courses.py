@@ -6,8 +6,6 @@ of recovery, not the states. The idea is from Jaaru (Gorjiara et al., ASPLOS 202
 another value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice

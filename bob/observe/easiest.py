@@ -1,7 +1,5 @@
 """The crash states that show one thing: their number, and the easiest of them to explain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """The effort of finding the outcomes of a workload's crash states."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bob.subject import DEFAULT_AUDIT

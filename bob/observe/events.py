@@ -1,7 +1,5 @@
 """The events of a crash state's trace, from the kernel's own form (:mod:`bob.agent.inside.ring_buffer`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple

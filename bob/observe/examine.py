@@ -5,8 +5,6 @@ its files' contents). A complaint of the kernel counts if it recurs on another m
 the kernel's memory.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

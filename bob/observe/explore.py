@@ -1,7 +1,5 @@
 """One workload's crash states: enumerate, observe, count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice

@@ -1,7 +1,5 @@
 """The numbered crash states of a workload, their outcomes so far, and their mounts."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Sequence
 
 from bob.crash.image import Composer

@@ -1,8 +1,6 @@
 """The results of mounted disks, for other workloads with the same disk: on ext2, a fifth of all mounted disks. Outcome
 and reads are the same then, by the assumptions of :mod:`bob.observe.predict`."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from array import array

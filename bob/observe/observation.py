@@ -1,7 +1,5 @@
 """The state of the files after a crash, as plain data: the only thing that bob judges."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields

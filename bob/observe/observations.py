@@ -1,7 +1,5 @@
 """The observed crash states of one workload."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import StrEnum

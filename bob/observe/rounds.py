@@ -12,8 +12,6 @@ Three mounts give the outcomes of all eight states: recovery never reads sector 
                      sector 2 is new: 2 states, outcome C
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The crash states of one workload in one guest: recipes in, observations out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Trees in, a checker's answers out: states that a model allows, built in a guest's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any

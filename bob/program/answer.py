@@ -1,7 +1,5 @@
 """The answer of a checker about a crash state."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar

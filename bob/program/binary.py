@@ -1,8 +1,6 @@
 """The functions and source lines (DWARF, as ``cc -g`` writes it) of an ELF file, by offset in the file (bytes). A
 damaged or incomplete file yields nothing."""
 
-from __future__ import annotations
-
 import io
 import posixpath
 from bisect import bisect_right

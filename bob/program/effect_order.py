@@ -1,8 +1,6 @@
 """Calls in the order of their effects, which may differ from the order of their returns. The kernel may run another
 process between effect and return: one that waits for a lock file creates it before the call that removed it returns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

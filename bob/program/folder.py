@@ -1,7 +1,5 @@
 """Reads the folder of a program: ``app.toml``, and the scripts beside it."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Mapping

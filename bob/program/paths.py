@@ -1,7 +1,5 @@
 """Names of files below a root, resolved from the system calls of each process."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A process's own state: a new process shares it with its parent, or begins with a copy (clone(2))."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 

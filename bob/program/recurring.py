@@ -1,7 +1,5 @@
 """The parts of a path that recur in another run of a program: not numbers, hashes or random names."""
 
-from __future__ import annotations
-
 import re
 
 _DRAWN = re.compile(

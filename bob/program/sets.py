@@ -1,7 +1,5 @@
 """Named sets of programs, and of models to compare them with: a TOML file each, in sets/ or a user's own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -2,8 +2,6 @@
 (libunwind) names a frame after the nearest symbol before it. In a library that keeps only exported names, a static
 function gets another one's name; :func:`without_wrong_names` takes such names away."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Mapping, Sequence

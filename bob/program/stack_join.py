@@ -2,8 +2,6 @@
 processes may differ in that run. A call gets the frames of the same call there, as long as its process has done the
 same. Else it gets the frames that all calls like it share."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

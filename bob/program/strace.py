@@ -6,8 +6,6 @@
 1234 1700000000.000004 <... fsync resumed>) = 0
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Changes of files that a program's system calls do not show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from bob.program.paths import Paths

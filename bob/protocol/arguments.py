@@ -1,7 +1,5 @@
 """The places of values in the arguments of system calls, as strace writes them, and what these say."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """The update protocol of a program as a diagram (OSDI'14, Figure 4): steps, the orders of its syncs, and its needs.
 Like steps and rounds of a loop are folded, unless a need is about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """From a program's system calls to their effects. A file changed by a call of unknown effect is not *followed*."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """ALICE's word for a vulnerability (OSDI'14, Table 3a), by its calls. *Safe file flush*: an fsync of a file keeps the
 name that it was made with. *Safe rename*: an append persists before a later rename of the file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

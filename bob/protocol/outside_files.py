@@ -1,7 +1,5 @@
 """Calls that change or sync files outside the directory under test, which no crash state shows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bob.program.paths import Paths

@@ -1,7 +1,5 @@
 """The file that a call means: by a name, by a descriptor, or by a name of a descriptor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from bob.program.paths import Paths

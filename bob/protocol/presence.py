@@ -1,8 +1,6 @@
 """The calls whose effects a crash state has, in part or whole. A missing name may be one not made yet, or gone already.
 Other names of the same call or file, and syncs of its directory, often decide."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The update protocol of a recorded program: its effects, compared with the tree of a clean end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A program's calls as a workload of bob's language, for models; an output is an operation that changes nothing."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence

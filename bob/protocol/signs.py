@@ -1,8 +1,6 @@
 """The signs of calls in the units that they change. If a unit shows a value of its history, calls up to it are there,
 and later ones missing. If the value occurs twice, calls between are undecided."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence

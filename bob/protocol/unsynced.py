@@ -1,7 +1,5 @@
 """Files that a program has not synced at its last output, and names that its syncs made durable."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from bob.program.paths import Paths

@@ -1,7 +1,5 @@
 """Base images: a file system with its initial tree, durable and unmounted, on a device of stale pattern."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Subjects and operations in the form of the agent."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Records a workload in a guest, and checks the recording."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate

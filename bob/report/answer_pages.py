@@ -1,8 +1,6 @@
 """The answers to a quick question, or for a program, as one page that stands alone, or with a page for each witness.
 The words are in ``answers.html.j2`` and ``programs.html.j2``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Print the answers to a quick question: whether each expectation holds, and the ways to break it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rich.console import Console

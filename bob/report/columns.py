@@ -1,7 +1,5 @@
 """The columns of a report: configurations of one or several results, each with a unique name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The explored part of a whole, as people read it."""
 
-from __future__ import annotations
-
 from bob.answer.result import Allowed, SubjectResult
 from bob.crash.coverage import States
 from bob.text import LARGEST_IN_DIGITS, compact, plural, share

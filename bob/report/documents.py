@@ -1,7 +1,5 @@
 """Results as Markdown, LaTeX and CSV; :mod:`bob.report.page` has the HTML page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 million. Marks differ in shape, for print and for people who do not see their colours (Wong's, Nature Methods 8,
 2011)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap

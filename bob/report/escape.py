@@ -1,8 +1,6 @@
 """Escape text of others (kernels, tools, file names) for documents. A :class:`Raw` is not escaped again; blanks and
 line ends become one blank, since Markdown and LaTeX give them a meaning."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

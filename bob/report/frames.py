@@ -1,8 +1,6 @@
 """Results as DataFrames: the table, a row for each cell, or a row for each workload. Counts have up to thousands of
 digits: they are Python's integers (dtype object), each beside its binary logarithm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any

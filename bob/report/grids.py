@@ -1,7 +1,5 @@
 """Results with hundreds of rows as grids, by :mod:`bob.catalogue.places`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,8 +1,6 @@
 """Points as JUnit XML for a CI. It lacks a standard: Jenkins' plugin xunit checks a schema; GitLab, GitHub's reporters
 and others read the same. An unknown point is an ``error``, which none of them passes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from xml.etree import ElementTree
 

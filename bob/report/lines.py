@@ -1,8 +1,6 @@
 """Print text and tables, broken into lines as people would, without blanks at their ends. The owner of the rich Console
 sets its width and the colours of the styles ``bob.*``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Print tables of marks: several configurations side by side as in Table 1, and the grids of finer tables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

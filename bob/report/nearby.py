@@ -1,7 +1,5 @@
 """Paths and commands for a shell in this directory."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

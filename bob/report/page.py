@@ -1,8 +1,6 @@
 """Results as one HTML page: the table, and for each cell what was run, what failed, and the evidence. It needs no
 network, script or other file, unless each witness has a page of its own."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Results for a CI. A *point* (a test case of JUnit) asks one question; points of one configuration, or one program,
 are a *suite*. Against a table of expectations, a point passes if its verdict is the expected one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum

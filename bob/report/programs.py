@@ -1,7 +1,5 @@
 """Print the answers for a program: whether it survives on each configuration, and what harms it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rich.console import Console

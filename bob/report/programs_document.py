@@ -1,7 +1,5 @@
 """A table of programs × file systems, and below it what each × rests on, in Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Set
 
 from bob.answer.answer import Answer

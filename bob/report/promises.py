@@ -1,7 +1,5 @@
 """Losses that the documentation of shipped programs leaves open (reports/published/promises.toml, docs/formats.md)."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from bob.answer.answer import Answer

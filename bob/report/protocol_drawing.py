@@ -2,8 +2,6 @@
 right, a line joins what a sync makes durable to the sync. On the left, an arrow shows an order that the program needs
 and was not given, and a bracket what must be there together. Lines differ in shape, not in colour alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 from xml.etree import ElementTree as Xml

@@ -1,8 +1,6 @@
 """The published table, and known reasons why a kernel of today differs from it (reports/published/, docs/formats.md). A
 blank means that no violation was found, not that the property holds."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rows of the table: their order, their titles and meanings, and the marks in their cells."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

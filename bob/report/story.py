@@ -1,8 +1,6 @@
 """Print the story of a witness: the operations, the time line of the disk, the evidence, and one sentence. The owner of
 the rich Console sets the colours of the styles ``bob.*``; each says only what a word says, too."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table

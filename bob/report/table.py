@@ -1,7 +1,5 @@
 """Print the table of a run: each configuration's cells, the evidence, and how it was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The jinja2 environments of bob's documents."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

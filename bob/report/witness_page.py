@@ -1,8 +1,6 @@
 """The page of one witness, for people who know file systems but not bob (words: ``witness.html.j2``). It stands alone
 and offers the witness as a file, beside it or in the page."""
 
-from __future__ import annotations
-
 import base64
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given_machine`)."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager

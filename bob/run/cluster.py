@@ -2,8 +2,6 @@
 worker starts a process for each (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves out a
 worker with another environment, such as its kernel or QEMU."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import queue

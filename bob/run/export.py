@@ -1,8 +1,6 @@
 """Exports the writes of a witness's workload as a log for xfstests' ``replay-log``. A witness lacks most writes, so bob
 records it again: in virtual time they nearly always come in the same order, with other time stamps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

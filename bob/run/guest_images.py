@@ -1,7 +1,5 @@
 """The guest images of options: named ones, one with a kernel of the user's, or the user's machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 

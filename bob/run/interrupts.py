@@ -1,8 +1,6 @@
 """Ctrl-C, for the command line and the library: a notebook lives on, so all guests end with the call. At some instants
 no ``with`` block knows of a guest, so a call that breaks off kills all that remain."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

@@ -3,8 +3,6 @@ columns into parts of some workloads, about PARTS_PER_PLACE for each place. A ru
 draws at random in it. So a column's first part has one workload for each initial tree, and later parts get its base
 images. The last part has the whole column: its worker crashes recoveries, and judges."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The answers of models for a program that is recorded once, and the effect of a change of a model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files and folders as values of options. Commands that take no others start fast: nothing heavy is imported here."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

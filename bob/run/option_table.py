@@ -1,7 +1,5 @@
 """The options that several commands, or the command line and Python, have in common (:mod:`bob.options`)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

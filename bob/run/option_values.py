@@ -1,7 +1,5 @@
 """The values of options. A reader takes a word and the option's name; it raises UsageError before anything starts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path

@@ -2,8 +2,6 @@
 makes the run directory ``run`` and the pickled ``answer`` there, and writes progress to stdout, a JSON array a line.
 Its guests end at a signal, or when stdin ends, as it does with the worker; finished work stays."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Parcels: parts of a run that travel to a worker of a cluster and back, with their files as bytes."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 import zlib

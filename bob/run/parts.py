@@ -1,8 +1,6 @@
 """A run in parts, each with its run directory: columns of a matrix, lots of a search, or a program by file system and
 pace. This machine does them in turn, or the workers of a cluster do (bob/run/cluster.py)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ it gives up, its guest ends, and the others go on. An error that every job would
 When a user stops a run, guests may end before their workers notice; such a loss does not count.
 """
 
-from __future__ import annotations
-
 import errno
 import threading
 import traceback

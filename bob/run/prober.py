@@ -1,8 +1,6 @@
 """A probe from end to end: record, enumerate, observe, judge, report. bob keeps each phase before it starts the next.
 A quick question (:func:`try_out`) goes the same way, with a recording for each finish and the answers as its result."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace

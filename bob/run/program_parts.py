@@ -1,8 +1,6 @@
 """A program in parts for a cluster: one for each file system at each pace. The first has the answers of the models.
 Each asks whether the models allow the trees on its file system."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

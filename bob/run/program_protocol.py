@@ -1,7 +1,5 @@
 """The calls of a recorded program as models see them: bob's own operations, between two trees."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """A program's workload recorded on one configuration, and its checker tried before bob trusts it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar

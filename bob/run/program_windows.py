@@ -1,7 +1,5 @@
 """Explores the windows of a recorded program in guests side by side, and runs its checker on each tree."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

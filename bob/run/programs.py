@@ -2,8 +2,6 @@
 window between outputs (:mod:`bob.program.transcript`) like any workload. The checker runs once for each tree with each
 output, and on a sample of other states with the same tree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial

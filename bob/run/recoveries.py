@@ -1,7 +1,5 @@
 """Records recoveries, and explores the crash states in them, unless the run directory has them already."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Shows a violation again from its witness alone: builds the crash state, mounts it, and judges the tree."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests, made of options for the command line and Python. Mistakes raise UsageError before anything starts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

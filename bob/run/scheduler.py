@@ -1,7 +1,5 @@
 """The address of a Dask cluster's scheduler, and its client."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -1,8 +1,6 @@
 """Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. bob records each smaller
 workload, and puts back a part without which the violation does not show. A program's workload stays whole."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The distinct states of a model as a queue: guests build them in batches, and a checker looks at each."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Guests for witnesses: a witness shows its violation on its own kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path

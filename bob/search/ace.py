@@ -12,8 +12,6 @@ here each operation opens and closes its file. ACE combines three core operation
 earlier one, and syncs only their names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -2,8 +2,6 @@
 equal length. Directories stay directories, and the initial tree stays. If a directory with names in it may move, a last
 part of a path gets the same new one everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property

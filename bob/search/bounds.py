@@ -1,7 +1,5 @@
 """Bounds of workloads: a TOML file with an initial tree, names, operations, calls and promises (docs/search.md)."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

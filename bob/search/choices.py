@@ -2,7 +2,6 @@
 for each: it repeats the previous options up to a place, and takes the next one there. One that does not repeat itself
 is refused."""
 
-from __future__ import annotations
 import __future__
 
 import sys

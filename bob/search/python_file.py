@@ -1,8 +1,6 @@
 """Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` runs once for each sequence of choices.
 The file runs on this machine; its operations happen in memory."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """A space of workloads, and the part of them that is tried."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A search's request: its workloads, by the name of their bounds, and how many to try. A run directory keeps it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

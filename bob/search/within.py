@@ -1,8 +1,6 @@
 """Every workload of a length within bounds, or a drawn sample. A workload asks for its last call's promises, or for one
 property. Left out are workloads that a file system would refuse, that differ only in names, or ask for nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain

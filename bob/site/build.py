@@ -1,7 +1,5 @@
 """Build the site: MkDocs' pages of the project and the results, and beside them stand-alone pages of each result."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Check a site: each link leads to a file and an anchor in it, and nothing loads from another host."""
 
-from __future__ import annotations
-
 import html
 import os
 import re

@@ -1,7 +1,5 @@
 """Answers to "Can I rely on ...?" for each file system: from a table's row, a model's clauses, or a tested program."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum

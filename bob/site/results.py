@@ -1,7 +1,5 @@
 """Read what the site shows: references in reports/, other runs, answers for programs, and models."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

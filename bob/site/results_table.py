@@ -1,7 +1,5 @@
 """The table of all results: a row for each configuration of each reference, and what changed between kernels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise

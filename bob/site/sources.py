@@ -1,8 +1,6 @@
 """Stage the project's pages for MkDocs: forges indent the content of lists less, and show folders. Verdicts in tables
 get the colours of the site."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

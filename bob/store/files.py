@@ -1,7 +1,5 @@
 """The files that bob keeps: written whole or not at all, with a checksum that reading checks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Run directories in a folder. bob removes only those whose run.json has an ``id`` and bob's version."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """A lock, so that one process at a time writes a run directory."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Checks that a folder can be made and written, before work begins."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

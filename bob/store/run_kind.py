@@ -1,7 +1,5 @@
 """A run's folder, and its kind by its run.json."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

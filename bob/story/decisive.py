@@ -1,7 +1,5 @@
 """The writes that decide about a crash, in words (:func:`bob.crash.neighbours.causes` finds them)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, WriteEvent

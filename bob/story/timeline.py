@@ -1,8 +1,6 @@
 """The time line of a crash: its events in order, with the fate of each write. Times are seconds after the start of the
 recording. Writes of one kind and fate that follow each other on the disk and in time are joined."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """File systems, as declared in file-systems/NAME.toml, or in a file of the user's own."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Base images: the content of a device before the recording."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import BinaryIO

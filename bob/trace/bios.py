@@ -8,8 +8,6 @@ since a task sends in the same call; but a worker of dm sends data with PREFLUSH
 sent (block/blk-flush.c); pairs in this order cannot claim too much.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The self-check of a recording: log, timeline and device must agree."""
 
-from __future__ import annotations
-
 import io
 
 from bob.errors import RecordingError

@@ -1,7 +1,5 @@
 """Images as their differences from a known content, by sector (format: bob.agent.inside.images)."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from bisect import bisect_left, bisect_right

@@ -4,8 +4,6 @@ The log alone cannot say which crash states are legal (docs/facts.md, dm-log-wri
 other: every entry with data must be one completed write of the timeline and vice versa, and all flushes must agree.
 """
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Reads a dm-log-writes log, entry by entry, and never holds more than one; not safe for two threads."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

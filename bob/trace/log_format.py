@@ -4,8 +4,6 @@ The super fills the log's first sector, and each entry's header one further sect
 *sector* is a logical block of the recorded device (``super.sectorsize``).
 """
 
-from __future__ import annotations
-
 from enum import IntFlag
 
 from construct import Int32ul, Int64ul, Struct

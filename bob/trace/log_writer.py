@@ -1,7 +1,5 @@
 """Writes a dm-log-writes log for the kernel's own tools (xfstests ``replay-log``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import BinaryIO

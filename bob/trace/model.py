@@ -4,8 +4,6 @@
 have 512 bytes everywhere in bob, whatever the device's logical block size.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 SECTOR_BYTES = 512

@@ -1,7 +1,5 @@
 """A recording from a guest, before the check."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -4,8 +4,6 @@ In the kernel's own log, FUA writes and marks overtake unflushed writes (docs/fa
 In this log a write is at its submission, a flush at its completion, so a replay up to any entry is a legal crash state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

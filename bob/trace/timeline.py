@@ -9,8 +9,6 @@ The agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and `
 The guest has one CPU, so the order of the lines is the order of the events: time is the line's number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

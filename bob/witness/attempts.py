@@ -1,7 +1,5 @@
 """Smaller workloads that may show the same violation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

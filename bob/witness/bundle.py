@@ -2,8 +2,6 @@
 folder ``witnesses/``; a path such as ``witnesses/append-any.json`` names a witness in either. In a bundle of a matrix,
 ``xfs/append-any`` is ``xfs/witnesses/append-any.json``."""
 
-from __future__ import annotations
-
 import lzma
 import shutil
 from collections.abc import Mapping

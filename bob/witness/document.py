@@ -1,8 +1,6 @@
 """Witnesses, ``bob.witness/1``: small files with all that bob needs to show a violation again. They have the base
 image, the sectors that differ in the crash state, the workload and the broken claim (docs/formats.md)."""
 
-from __future__ import annotations
-
 import lzma
 import zlib
 from collections.abc import Collection, Mapping, Sequence

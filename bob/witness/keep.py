@@ -1,7 +1,5 @@
 """A crash state for people without bob: its image, and a script that mounts it and shows the tree."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A witness as a probe file: its property and its workload, for ``bob probe --probe`` (docs/extend.md)."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

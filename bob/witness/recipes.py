@@ -1,8 +1,6 @@
 """Data as a recipe: most data in a witness is a function of the operations. For runs of whole sectors a recipe names
 the operation that wrote them, and the place in its file. It keeps all other sectors, compressed."""
 
-from __future__ import annotations
-
 import lzma
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Updates the results of a run after its witnesses have changed."""
 
-from __future__ import annotations
-
 import lzma
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Operations, and a look at the tree, as lines of a shell script, with the tools of xfstests (``xfs_io``)."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """The traits of a witness, in a few words: bob compares known reasons for a violation with them. They come from the
 witness alone: question, tree, workload, and the fate of each write. The word is ``nothing`` for a trait without any."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 

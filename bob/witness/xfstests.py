@@ -5,8 +5,6 @@ dm-log-writes, replayed up to a mark, loses all that was not flushed before it. 
 (:func:`loss`).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

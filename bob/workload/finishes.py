@@ -2,8 +2,6 @@
 program syncs something. A sync writes all metadata long before the kernel writes data, so it leaves other crash states
 (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
 
-from __future__ import annotations
-
 from bob.workload.history import FileKind, History
 from bob.workload.language import write_one
 from bob.workload.operations import CHANGELESS_OPERATIONS, NATURAL, Finish, Fsync, Operation, parent

@@ -6,8 +6,6 @@ end of a file is an overwrite and an append; one with O_TRUNC is a truncate and 
 create. ``fallocate keep`` changes nothing that can be read.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

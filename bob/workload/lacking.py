@@ -1,7 +1,5 @@
 """Workloads for file systems that lack operations: links, attributes, modes, and some of fallocate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 

@@ -2,8 +2,6 @@
 A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and says what was expected. ``path_in`` and
 the like return the value of a word, and raise ValueError for another word."""
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

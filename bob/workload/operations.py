@@ -4,8 +4,6 @@ Each operation opens its file, performs its system call and closes the file. :cl
 file open under a *handle*, a word without a slash. It can stand for a path in operations on data and attributes, in
 syncs, and for the ``old`` name of a link."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -13,8 +13,6 @@ So bob can recognise any range, with unaligned ends, as data of operation k, zer
 Old recordings and witnesses have cells like ``<op03:00001a:7f>``, for all operations alike: shade ``UNSHADED``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

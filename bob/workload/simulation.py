@@ -1,8 +1,6 @@
 """Performs a workload in memory, and refuses operations that a kernel would refuse. It makes the bytes that the agent
 writes, and the history that the presence oracle compares with a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count

@@ -1,7 +1,5 @@
 """The steps of a recording, as the guest prints them, in words."""
 
-from __future__ import annotations
-
 import re
 
 from bob.workload.language import write_one

@@ -1,7 +1,5 @@
 """A model as a class for ALICE's replayer (github.com/madthanu/alice), and the limits of that (``alice.py.j2``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 

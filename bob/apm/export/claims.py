@@ -1,7 +1,5 @@
 """Guarantees that programs want, as claims.toml declares them, and what a model says to each."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An SVG by Graphviz: a line goes up from each model to the next stronger ones, which promise all that it does."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A model in prose: a page (``model.html.j2``), or Markdown with matrices that fit a terminal (``model.md.j2``)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

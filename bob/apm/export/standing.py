@@ -1,7 +1,5 @@
 """How the clauses of a model stand, for people: marks, matrices, and guarantees that rest on several clauses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

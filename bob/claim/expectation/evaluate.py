@@ -1,8 +1,6 @@
 """Evaluation of an expectation. ``old`` is a file in the initial tree, ``new`` one after the last operation without a
 crash. If a state does not mount, only ``mounts`` is true or false."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The claim that a user's expectation holds (:mod:`bob.claim.expectation.language`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self

@@ -1,8 +1,6 @@
 """The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md). ``not`` binds closest, then
 ``and``, ``or``, and last ``implies``, which groups to the right. Quotes are those of operations."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

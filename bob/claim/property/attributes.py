@@ -2,8 +2,6 @@
 stays, and so does the time of an untouched thing. A directory has two links and one for each directory in it, if the
 file system counts so (ext2's heirs and most others; btrfs says 1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from bob.observe.observation import Node

@@ -1,7 +1,5 @@
 """The operations that a call makes durable. The call ends the workload, and the crashes come after its return."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection
 

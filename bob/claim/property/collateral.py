@@ -6,8 +6,6 @@ beside it. An operation on a name may damage contents. On vfat a rename first wr
 (``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -10,8 +10,6 @@ A crash may leave out or tear any operation. So a byte says of operation k
 Sizes work alike. Behind a shifted range bob tries each origin (:mod:`bob.claim.property.shifts`). Offsets are bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The claim that a property of some operations is kept: a row of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self

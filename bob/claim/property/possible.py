@@ -7,8 +7,6 @@ kernel walks a path before the file system gets the operation, so one in a moved
 module judges *groups* apart: operations in a chain of common names, then also of common files and directories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -7,8 +7,6 @@ no set explains it and only k can have left it half done. If several operations 
 *suspects* (:class:`Damage`). In doubt the file system is right: a false accusation is the worst error (docs/design.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise

@@ -8,8 +8,6 @@
   it has one. A half-done effect of one of two operations is collateral, too, if no atomicity property covers both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,8 +1,6 @@
 """The sentence that sums up a crash that breaks a property, from its time line and the question. It claims no more than
 the time line shows (:mod:`bob.story.decisive`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """Origins of bytes in a file where fallocate(2) takes ranges out (FALLOC_FL_COLLAPSE_RANGE), or inserts ranges of zeros
 (FALLOC_FL_INSERT_RANGE). Offsets and lengths are in bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations

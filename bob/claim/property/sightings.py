@@ -2,8 +2,6 @@
 names in it alone. Inode numbers, or else contents, distinguish things that bore one name. If neither does, a name may
 be any of several things."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Operations in the words of Table 1: overwrites, appends, directory operations, and their span."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The words of rows (``fsync-file.entry``) and clauses (``durable fsync-file entry``): calls, parts, units."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """The kinds of write cache of a disk, by the names in documents and on the command line, the default first."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pkgutil import iter_modules
 

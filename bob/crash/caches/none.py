@@ -1,7 +1,5 @@
 """No write cache: a write is durable when it completes."""
 
-from __future__ import annotations
-
 from bob.crash.caches.rule import WriteCache, at_completion
 
 CACHE = WriteCache(

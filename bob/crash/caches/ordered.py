@@ -5,8 +5,6 @@ flush that completed by T was submitted by T'; a FUA write that completed by T h
 the window are those of a disk without a cache; an earlier T' adds, for each write, one state and its tears.
 """
 
-from __future__ import annotations
-
 from bob.crash.caches.rule import WriteCache, at_completion
 from bob.trace.model import Trace
 

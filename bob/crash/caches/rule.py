@@ -1,7 +1,5 @@
 """The declaration of a kind of write cache."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

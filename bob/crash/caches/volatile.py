@@ -1,8 +1,6 @@
 """A volatile write cache (SATA, SCSI, NVMe) may lose any write that no flush has followed (docs/design.md, section
 3)."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from itertools import accumulate

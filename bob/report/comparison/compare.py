@@ -1,7 +1,5 @@
 """Compare each cell of two tables: A, the old side or the reference, and B, the new one (docs/formats.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

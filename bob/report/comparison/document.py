@@ -1,7 +1,5 @@
 """A comparison as a document, ``bob.comparison/1``; docs/formats.md has its fields."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bob.claim.verdict import Verdict

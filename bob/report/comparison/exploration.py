@@ -2,8 +2,6 @@
 changed its verdict, or only one run covered all legal states (of whole or torn writes). Or the numbers of explored
 crash states differ by more than a tenth of the larger one: less is noise (docs/limits.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from bob.answer.answer import Answer, ByRecording

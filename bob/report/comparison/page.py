@@ -1,8 +1,6 @@
 """A comparison as Markdown or HTML: the conditions, the grid, then each difference and its reason. Commands on a page
 are for the directory that it was written from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """The two sides of a comparison: a run or the published table, in one shape."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum

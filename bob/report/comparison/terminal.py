@@ -1,7 +1,5 @@
 """Print a comparison: the grid of marks, then each cell that differs, under its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import groupby
 

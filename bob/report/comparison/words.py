@@ -1,7 +1,5 @@
 """The words and marks of a comparison, for the terminal and for the pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from bob.answer.answer import Answer
