@@ -1,1 +1,2 @@
-"""bob's agent: client packs and asks it, inside/ is the agent itself, loss says why a guest was lost."""
+"""bob's agent: client.py packs the agent and sends it requests, inside/ is its code, loss.py says why a guest was
+lost."""

@@ -1,4 +1,4 @@
-"""The host's end of the agent: pack it, and ask it."""
+"""The host's end of the agent: pack the agent, and send it requests."""
 
 import importlib.util
 import io
@@ -33,7 +33,7 @@ class DuplexStream(Protocol):
 
 
 class AgentBroken(BobError):
-    """The agent itself failed, by a mistake of bob's."""
+    """The agent itself failed: a bug in bob."""
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
@@ -48,7 +48,7 @@ def what_happened(failure: BobError, when: str = "") -> str:
 
 
 def agent_file() -> bytes:
-    """Return the agent as one file for ``python3`` (a zipapp); its bytecode halves the start under the same Python."""
+    """Return the agent as one file for ``python3`` (a zipapp); its bytecode halves the start in the same Python."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")
@@ -63,8 +63,9 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent in a guest, over one stream. It answers one request at a time, each inside ``awake``. In ``real_time``
-    waiting is not free. ``is_sound`` turns False when it fails or does not answer, but not by a refusal."""
+    """An agent in a guest, over one stream. It answers one request at a time; ``awake()`` is entered for each. In
+    ``real_time`` the guest's clock is not virtual, so waits take time. ``is_sound`` becomes False if the agent fails or
+    does not answer; a refusal does not change it."""
 
     def __init__(
         self,

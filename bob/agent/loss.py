@@ -32,7 +32,8 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost: the console's last lines, or a panic's first, and the last narrated ``step``, if any."""
+    """Why a guest was lost, with the console's last lines (of a panic: the first) and the last narrated ``step``, if
+    any."""
 
     cause: LossCause
     console: str

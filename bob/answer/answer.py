@@ -15,7 +15,7 @@ from bob.protocol.contrast import Explanation
 
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
-    """A claim in words. ``kind`` is of :mod:`bob.claim.kinds`; the ``name`` of an expectation is its text."""
+    """A claim in words. ``kind`` is one in :mod:`bob.claim.kinds`; the ``name`` of an expectation is its text."""
 
     kind: str
     name: str
@@ -34,8 +34,8 @@ class CallWords:
 
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
-    """Something that a program relies on, and how many refused ``trees`` lack it. ``calls`` are those in the
-    ``explanation``; ``kind`` is ALICE's name (:mod:`bob.protocol.kinds`), empty if unknown."""
+    """Something that a program relies on; ``trees`` counts the refused trees that lack it. ``calls`` has the calls of
+    the ``explanation``; ``kind`` is ALICE's name (:mod:`bob.protocol.kinds`), empty if unknown."""
 
     explanation: Explanation
     sentence: str
@@ -58,11 +58,11 @@ class Cross(StrEnum):
 class Way:
     """A way to break a claim: its ``evidence`` in a line, and how many explored crash ``states`` show it.
 
-    ``witness`` (a path in the run directory) is of the easiest state; ``place`` numbers its recording (from 0), and
-    ``by_recording`` counts states. Programs: ``told`` is the output before the easiest crash (a character a byte),
-    ``trees`` counts different trees, and ``relied_on`` starts with the thing that most trees lack. Models: a state is a
-    tree, ``step`` of the work came to it first, and ``crossed`` has the verdict of each file system by name.
-    """
+    ``witness`` (a path in the run directory) is for the easiest state; ``place`` is its recording's index, and
+    ``by_recording`` has the number of states in each. Programs: ``told`` is the output before the easiest crash (a
+    character a byte), ``trees`` counts distinct trees, and ``relied_on`` starts with what most trees lack. Models: a
+    state is a tree, ``step`` is the first step of the work that reached it, and ``crossed`` has the verdict of each
+    file system by name."""
 
     evidence: str
     states: Count
@@ -88,7 +88,7 @@ class Way:
 
     @property
     def cross(self) -> Cross | None:
-        """The joint verdict of real file systems: one confirmation is enough; None if none was asked."""
+        """The joint verdict of real file systems, of which one is enough to confirm; None if none was asked."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)

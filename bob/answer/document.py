@@ -1,5 +1,5 @@
-"""Read and write result documents: ``bob.result/2``, and read older ones. A subject's ``recordings`` stand once, each
-with its states; answers name them by number."""
+"""Read and write result documents: ``bob.result/2``, and read older ones. Each of a subject's ``recordings`` is there
+once, with its states; answers refer to it by its index."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
@@ -38,7 +38,7 @@ class RecordingDocument:
 
 @dataclass(frozen=True, slots=True)
 class ByRecordingDocument:
-    """The verdict of the ``recording`` of this number on a claim, with fields of :class:`ByRecording`."""
+    """The verdict on a claim by the ``recording`` with this index, with fields of :class:`ByRecording`."""
 
     recording: int
     verdict: Verdict

@@ -1,5 +1,5 @@
-"""Merge several results into one: columns of a matrix, lots of a search, configurations of a program. Subjects of one
-name become one, which rests on the recordings of all."""
+"""Merge several results into one: columns of a matrix, batches of a search, configurations of a program. Subjects with
+the same name become one subject with the recordings of all."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ def _within(subject: SubjectResult, folder: str) -> SubjectResult:
 
 def merged(parts: Sequence[Result], run: Run) -> Result:
     """Merge ``parts``, at least one, into one result of ``run``. If several subjects of one name break a claim, the
-    first one's witness stands: a search tries short workloads first."""
+    first one's witness is kept: a search tries short workloads first."""
     subjects: dict[str, list[SubjectResult]] = {}
     for subject in (subject for part in parts for subject in part.subjects):
         subjects.setdefault(subject.name, []).append(subject)

@@ -90,7 +90,7 @@ def _beside(kind: str, name: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_question(document: Plain) -> dict[str, Any]:
-    """Return the result of ``bob try``. Old ones lack ``finishes``: they have that of the workload alone."""
+    """Return the result of ``bob try``. Old documents have no ``finishes``, only the finish in their workload."""
     made, workload = document["configuration"], document["workload"]
     alone = {"name": workload["finish"]["name"], **_only(document, "states", "unmountable"), "refused": None}
     finishes = document.get("finishes") or [alone]
@@ -145,7 +145,7 @@ def _expectation(document: Plain, states: Any) -> dict[str, Any]:
 
 
 def of_program(document: Plain) -> dict[str, Any]:
-    """Return the result of a program; a document that --json wrote may lack the run and its environment."""
+    """Return the result of a program; a document by --json may lack the run and its environment."""
     on = document.get("environment", {})
     disk = {"write_cache": "volatile", "atomic_write_bytes": 512}
     return {

@@ -53,9 +53,10 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The common cause of violations that are one finding (docs/search.md). ``block`` is a sort whose loss breaks the
-    ``rule``, ``fate`` is lost or torn, and ``flush`` is the place of the flush that should have saved it. These are
-    empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of change do."""
+    """The common cause of the violations of one finding (docs/search.md). ``block`` is the sort of block whose loss
+    breaks the ``rule``, ``fate`` is lost or torn, and ``flush`` is the place of the flush that should have saved it.
+    All three are empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of
+    change do."""
 
     rule: str
     block: str = ""
@@ -67,8 +68,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Violations of one ``cause``, in ``words``: they break ``rows``, and the ``missing`` kinds of change are not
-    there. ``shown_by`` counts workloads; ``workload`` is the smallest, with its ``evidence`` in one line."""
+    """Violations of one ``cause``, described by ``words``: they break ``rows``, and changes of the ``missing`` kinds
+    are lost. ``shown_by`` counts workloads; ``workload`` is the smallest, with its ``evidence`` in one line."""
 
     cause: Cause
     words: str
@@ -89,7 +90,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """How often a program's checker ran: on ``trees``, after crashes in ``windows`` between the outputs."""
+    """How often a program's checker ran (``runs``), on how many ``trees``, after crashes in how many ``windows``
+    between outputs."""
 
     windows: int
     trees: int
@@ -117,9 +119,9 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The tried part of a model. ``tried`` crash states are closed sets of micro-operations with the output before;
-    ``is_all``: the model allows no others. ``allowed`` counts all (None: not counted), or a lower bound unless
-    ``is_counted``. ``missed`` has what real file systems leave against the model."""
+    """The tried part of a model. ``tried`` counts crash states: closed sets of micro-operations, with the output
+    before; ``is_all``: the model allows no others. ``allowed`` counts all (None: not counted), or a lower bound unless
+    ``is_counted``. ``missed`` has trees that real file systems leave and the model forbids."""
 
     about: str
     operations: int
@@ -136,9 +138,8 @@ class SubjectResult:
     """A configuration of a file system, or a model, with the ``answers`` about it.
 
     ``beside`` has crash states that do not mount or have other trouble. Only searches have ``findings``. ``examined``
-    of ``examinable`` outcomes had a closer look, by the file system's checker and by removing everything. ``checks``
-    are those of a program; ``model`` is set if the subject is one.
-    """
+    of ``examinable`` outcomes were examined: by the file system's checker and by removing everything. ``checks`` are
+    those of a program; ``model`` is set if the subject is one."""
 
     name: str
     fs: str = ""
@@ -157,13 +158,13 @@ class SubjectResult:
 
     @classmethod
     def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:
-        """Return a result of ``made`` without answers."""
+        """Return a result for the subject ``made``, without answers."""
         options = made.mkfs_options, made.mount_options, effective_mount_options
         return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version)
 
     @property
     def answer(self) -> Answer:
-        """The only answer, as of a program."""
+        """The only answer; results of programs have just one."""
         [answer] = self.answers
         return answer
 
@@ -244,7 +245,7 @@ class Result:
 
     @property
     def is_table(self) -> bool:
-        """Whether it is about properties: neither of a program nor of a question."""
+        """Whether the result is about properties, not of a program or a question."""
         return self.program is None and self.workload is None
 
     @property

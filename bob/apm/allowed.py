@@ -1,4 +1,4 @@
-"""Whether a model allows an observation: does a closed set of micro-operations make a reading of every cell true?"""
+"""Whether a model allows an observation: if a closed set of micro-operations makes one reading of every cell true."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -34,7 +34,8 @@ class Implications:
         self._needed_by = inverted(self._needs)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Return whether a crash after ``returned`` operations may leave this. Raises Undecided (``most`` steps)."""
+        """Return whether a crash after ``returned`` operations may leave an observation with these constraints. Raises
+        Undecided after ``most`` steps."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -46,7 +47,7 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Take a reading and all that follows as true; return False if that contradicts ``known``."""
+        """Add a reading and all that follows from it to ``known``; return False if they contradict it."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -93,7 +94,8 @@ class Undecided(Exception):
 
 
 class TreeOracle:
-    """Whether a model allows a tree of a program, in ``most`` steps; ``outputs[k]`` is the output after operation k."""
+    """Decides in ``most`` steps whether a model allows a tree of a program; ``outputs[k]`` is the output after
+    operation k."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
@@ -129,12 +131,14 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """Return, as a reading, the returns before a crash that follows operation ``returned``."""
+    """Return the reading of a crash after operation ``returned``: which operations have returned, and which have
+    not."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return what is known without any clause, and the clauses that single cells break, with the cells' names."""
+    """Return which nodes are there without regard to clauses, and the clauses that single cells break, with the cells'
+    names."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -156,8 +160,8 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return the ``promised`` clauses that an observation refutes by themselves, by cells that leave no choice. If it
-    is forbidden and refutes none, it is ambiguous (:func:`forbidding`)."""
+    """Return the ``promised`` clauses that an observation refutes one by one, by cells with only one reading. If it is
+    forbidden but refutes none, it is ambiguous (:func:`forbidding`)."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised

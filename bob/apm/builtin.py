@@ -1,5 +1,5 @@
 """Models that others wrote: OSDI'14, Table 4 (all with atomic directory operations and size changes), and ccfs
-(FAST'17). We read their "sync operations" as "everything before the sync"."""
+(FAST'17). bob reads the papers' "sync operations" as "everything before the sync"."""
 
 from bob.apm import clauses
 from bob.apm.clauses import Clause, matching

@@ -1,4 +1,4 @@
-"""A model against observations: does it allow all of them (sound), and how much more (tight)?"""
+"""Checks of a model against observations: whether it allows all of them (sound), and how much more (tight)."""
 
 from collections.abc import Callable, Sequence
 
@@ -59,7 +59,7 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Check ``model`` against the workloads of ``run``; without a ``limit``, leave out tightness."""
+    """Check ``model`` against the workloads of ``run``; if ``limit`` is None, leave out tightness."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

@@ -1,4 +1,5 @@
-"""Clauses of models: each forbids crash states. Without any, sectors persist independently, and garbage may appear."""
+"""Clauses of models: each forbids crash states. In a model without clauses, sectors persist independently, and garbage
+may appear."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ class Fill(StrEnum):
 
 
 class AppendPart(StrEnum):
-    """A part of an append. A file system must allocate blocks that the append begins; older blocks stay in place."""
+    """A part of an append. A file system must allocate the blocks that an append begins; older blocks keep their
+    place."""
 
     ANYWHERE = "anywhere"
     TAIL = "tail-block"  # the block that the file ended in before, if no call asks for a part of the file
@@ -29,7 +31,7 @@ class AppendPart(StrEnum):
 
 
 class TreePart(StrEnum):
-    """A part of the tree that shows nothing but operations, whatever else is lost."""
+    """A part of the tree in which a crash shows only what operations did, whatever else is lost."""
 
     NAMES = "names"
     SIZES = "sizes"
@@ -84,7 +86,8 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """If part of an ``after`` change persisted, earlier ``before`` ones are whole, unless a call asks for it alone."""
+    """If part of an ``after`` change persisted, all earlier ``before`` changes are whole, unless a call syncs that
+    ``after`` change alone."""
 
     before: Means
     after: Means
@@ -245,7 +248,7 @@ def written_by(means: Means) -> tuple[ChangeKind, ...]:
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """Return how a kind of change is written. ``is_logged``: a log that has its file may take it along."""
+    """Return how a kind of change is written. ``is_logged``: the log of its file may have the change, too."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 
@@ -301,7 +304,7 @@ def every_written() -> tuple[Clause, ...]:
 
 
 def clause_of(name: str) -> Clause:
-    """Return the clause of this name, in today's or older spelling. Raises MalformedError if it is unknown."""
+    """Return the clause of this name, in current or older spelling. Raises MalformedError if it is unknown."""
     written = clause_of_today(name)
     found = _BY_NAME.get(written.removesuffix(UNLESS_SYNCED))
     if isinstance(found, Ordered) and written.endswith(UNLESS_SYNCED):
@@ -313,8 +316,9 @@ def clause_of(name: str) -> Clause:
 
 @cache
 def matching(*texts: str) -> tuple[Clause, ...]:
-    """Return the clauses with the words of one of ``texts``, each text's in file order. In a text a word may be
-    :data:`ANY`, have a ``*``, or be several with a ``|``. Raises ValueError for a text that no clause has."""
+    """Return the clauses that match one of ``texts``, for each text in the order of a model file. A word of a text may
+    be :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text that matches no
+    clause."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
         raise ValueError(f"no clause matches {slips[0]!r}")
@@ -340,24 +344,26 @@ def without_exception(clause: Clause) -> Clause:
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that hold without :data:`OWN_FIRST` for a file that a log has."""
+    """Return the clauses that also hold for a file in a log if :data:`OWN_FIRST` is not promised."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised`` with the weaker clauses that follow. Models always promise such a set."""
+    """Return ``promised`` with the weaker clauses that follow. The clauses that a model promises are always such a
+    set."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
     return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses weaker than one of ``taken``; a model without ``taken`` promises these only by themselves."""
+    """Return the clauses weaker than one of ``taken``. A model that does not promise ``taken`` may still promise
+    these."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the stronger clauses, which a refutation of ``clause`` refutes, too."""
+    """Return the clauses stronger than ``clause``: a refutation of ``clause`` refutes them, too."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

@@ -1,5 +1,5 @@
 """The implications between micro-operations, with their clauses, as a graph. Nodes are the micro-operations (by index),
-then returns of operations, then helpers for "some of" and "all of" a group."""
+then the returns of operations, then helper nodes for "some of" and "all of" a group."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -21,8 +21,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """If a model promises all of ``clauses``, ``node`` is there only with ``needs``. ``synced``: a sync of its own
-    persists the later change, so orders that a sync may break do not count."""
+    """If a model promises all of ``clauses``, ``node`` persists only with ``needs``. ``synced``: a sync of the later
+    change's own file persists it, so orders that a sync may break do not count."""
 
     node: int
     needs: int
@@ -32,7 +32,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All implications of a workload. ``returns[k]``: the return of operation k, with the finish (0: the start)."""
+    """All implications of a workload. ``returns[k]`` is the node of the return of operation k (0: the start); the
+    finish counts as operations."""
 
     workings: Workings
     nodes: int
@@ -76,7 +77,8 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """Operation ``number`` as a ``call`` on ``thing`` (None: all) in its ``parents``; ``is_write``: a syncing write."""
+    """Operation ``number`` as a ``call`` on ``thing`` (None: the whole file system), which is in the directories
+    ``parents``; ``is_write``: a write that syncs."""
 
     number: int
     call: Call
@@ -90,7 +92,8 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Simulate ``workload``, and return its implications. Raises UsageError if it is refused, or unknown."""
+    """Simulate ``workload``, and return its implications. Raises UsageError if an operation would be refused, or is
+    unknown to models."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 

@@ -50,7 +50,7 @@ def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class DerivedModel:
-    """A model, and for each refuted clause the workload and the outcome that refute it."""
+    """A derived model, and for each refuted clause the workload and the outcome that refute it."""
 
     model: Model
     shown: Mapping[Clause, tuple[ObservedCase, OutcomeConstraints]]
@@ -64,8 +64,9 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds.
-    ``refuting`` ones refute, and test only ``RARE_CLAUSES`` and ``RARE`` ones (:mod:`bob.apm.circumstances`)."""
+    """Return the model of one configuration from its workloads (at least one); with a ``seed``, from two thirds of
+    them. ``refuting`` workloads can refute clauses, but test only ``RARE_CLAUSES`` and ``RARE`` circumstances
+    (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -97,7 +98,8 @@ def derive(
 
 
 def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
-    """Return whether ``model`` was derived from ``configuration`` on ``kernel`` (a release) or one of its series."""
+    """Return whether ``model`` was derived from ``configuration`` on ``kernel`` (a release) or a release of its
+    series."""
     of = model.source.get("configuration")
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False

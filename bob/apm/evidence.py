@@ -1,4 +1,4 @@
-"""Runs as evidence for models: workloads as micro-operations, observations as constraints. No guest is needed."""
+"""Runs as evidence for models: workloads become micro-operations, observations constraints. No guest is needed."""
 
 from bisect import bisect_right
 from collections.abc import Iterator

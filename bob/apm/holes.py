@@ -1,4 +1,4 @@
-"""Holes: pieces of a file that its size shows though their data is missing."""
+"""Holes: pieces of a file that lie within its size although their data is missing."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
@@ -17,7 +17,7 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """A reading of a hole: these sizes are ``lost``, and each fill ``breaks`` clauses."""
+    """A reading of a hole: the micro-operations ``lost`` (sizes) are missing, and each fill ``breaks`` clauses."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -25,8 +25,9 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece without its data. ``kind`` is the first change that writes it or reaches over it; ``sizes`` has the sizes
-    by appends to it: all of them, and by the part of the append that the piece is in."""
+    """A piece without its data. ``kind`` is that of the first change that writes the piece or grows the file over it.
+    ``sizes`` has the micro-operations that set sizes for appends to it: all, and by the part of the append that it is
+    in."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]
@@ -36,7 +37,7 @@ class Hole:
         return self.sizes[AppendPart.ANYWHERE]
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
-        """Return the clauses that ``fill`` breaks where these micro-operations are there and the data is not."""
+        """Return the clauses that ``fill`` breaks if the micro-operations ``there`` persisted and the data did not."""
         found = {Never(ChangeKind.APPEND, fill, where) for where, sizes in self.sizes.items() if sizes & there}
         if fill is Fill.STALE and self.kind is not None:  # zeros belong where something else made the file so long
             found.add(Never(self.kind, fill))
@@ -55,7 +56,8 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """Return the hole of a piece; ``since`` cut it off, and only later micro-operations are missing (-1: all)."""
+    """Return the hole of a piece. If micro-operation ``since`` cut the piece off, only later ones are missing (-1:
+    all)."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
@@ -68,7 +70,7 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
 
 
 def stale_at(start: int, length: int) -> bytes:
-    """Return what the disk had before mkfs, as a file shows it from offset ``start`` (bytes)."""
+    """Return the content of the disk before mkfs as a file shows it: ``length`` bytes from its offset ``start`` on."""
     skip = start % CELL_BYTES
     return stale(skip + length)[skip:]
 

@@ -33,7 +33,8 @@ class ChangeRow(Document, frozen=True):
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states of a model, in lines (`bob apm states`). ``dependencies``: by micro-operation, those that it needs."""
+    """The states of a model, in lines (`bob apm states`). ``dependencies`` has, for each micro-operation, those that it
+    needs."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -56,14 +57,15 @@ class ApartRow(Document, frozen=True):
 
 
 class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-compare/1"):
-    """Two models side by side: `bob apm compare`."""
+    """A comparison of two models: `bob apm compare`."""
 
     models: tuple[str, str]
     differences: tuple[ApartRow, ...]
 
 
 class ProgramChange(Document, frozen=True):
-    """How a changed model changes a program's answers (old, new), and the evidence of vulnerabilities."""
+    """How a changed model changes a program's answers (old, new), with the evidence of ``added``, ``mended`` and
+    ``kept`` vulnerabilities."""
 
     program: str
     safety: tuple[str, str]
@@ -102,7 +104,7 @@ def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> Stat
 
 
 def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
-    """Print the states of a workload. Those that differ only in contents share an entry: torn writes make many."""
+    """Print the states of a workload. States that differ only in contents share an entry: torn writes make many."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
     alike: dict[object, list[ModelTree]] = {}
@@ -149,7 +151,8 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """Print the differences of two models, by the stronger one. Clauses that begin alike share their evidence."""
+    """Print the differences of two models, grouped by the model that promises the clause. Clauses that begin alike
+    share their evidence."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:

@@ -29,7 +29,8 @@ class MicroKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameCell:
-    """The name ``place[1]`` in the directory ``place[0]``. Its value is the thing that bears the name, or None."""
+    """The name ``place[1]`` in the directory ``place[0]``. Its value is the file or directory with that name, or
+    None."""
 
     place: NamePlace
 
@@ -75,7 +76,8 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A file's size before an append, and its largest ever; ``is_asked_in_part``: by the append or a later call."""
+    """A file's size before an append, and its largest size so far. ``is_asked_in_part``: the append or a later call
+    syncs only a range."""
 
     before: int
     largest: int
@@ -85,7 +87,8 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether data stands where the file had data before a cut, and the old size still shows the block."""
+        """Return whether data is where the file had data before it was truncated, in a block that begins below the old
+        size."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
@@ -93,9 +96,10 @@ class Growth:
 @dataclass(frozen=True, slots=True)
 class Workings:
     """The changes and micro-operations of a workload in program order. ``writers`` (by cell) and ``sizes`` (by file,
-    with each size) have indexes of micro-operations, ascending. ``grown`` (the appends), ``asked`` (a call asks for
-    these alone) and ``logged`` (a log may take these along) have indexes of changes. ``pieces`` has data cells by file
-    and offset, ``freed`` the files that are removed, replaced or cut. ``memory`` is a cache."""
+    with each size) have indexes of micro-operations, ascending. ``grown`` (appends), ``asked`` (a call syncs these
+    alone) and ``logged`` (the log of another file may have these, too) have indexes of changes. ``pieces`` has data
+    cells by file, in order of offset, ``freed`` the files that are removed, replaced or truncated. ``memory`` is a
+    cache."""
 
     history: History
     places: NamePlaces
@@ -114,11 +118,11 @@ class Workings:
         return means_of(self.changes[change].kind, is_logged=change in self.logged)
 
     def is_cut(self, operation: int) -> bool:
-        """Return whether a micro-operation (its index) cuts a file and frees the blocks behind."""
+        """Return whether a micro-operation (its index) truncates a file, which frees the blocks behind its new end."""
         return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
 
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
-        """Return whether a log may take the later change (``after``, its index) along without the earlier one."""
+        """Return whether a log may have the later change (``after``, its index) without the earlier one."""
         return order.is_of_a_name and after in self.logged
 
 

@@ -1,4 +1,4 @@
-"""A model: its clauses, how each stands, and which of them it promises; ``bob.apm/1`` (docs/formats.md)."""
+"""A model: its clauses, the standing of each, and which of them it promises; ``bob.apm/1`` (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. A part of operation ``there`` persisted, or it returned, without a part of
-    operation ``missing`` that it needs; neither is set if one cell breaks the clause by itself. Not ``alone``: only
-    several clauses together forbid the state. ``witness`` is a path relative to the model's file."""
+    """The crash state that refutes a clause. A part of operation ``there`` persisted, or the operation returned,
+    without a part of operation ``missing`` that it needs; both are None if one cell alone breaks the clause. If not
+    ``alone``, only several clauses together forbid the state. ``witness`` is a path relative to the model's file."""
 
     run: str
     workload: str
@@ -81,7 +81,8 @@ class Model:
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """Return how a clause stands; an unlisted one is assumed, and promised only if a promised one implies it."""
+        """Return the standing of a clause; an unlisted clause is assumed, and promised only if a promised one implies
+        it."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
@@ -94,7 +95,7 @@ _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if
 
 
 class SourceDocument(Document, frozen=True):
-    """The part of a model's origin that bob reads: was it derived from a file system?"""
+    """The part of a model's origin that bob reads, to know whether it was derived from a file system."""
 
     kernels: tuple[str, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)
@@ -136,7 +137,7 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def with_distinct_names(models: Sequence[Model]) -> list[Model]:
-    """Return ``models``; those that share a name get their origin in it."""
+    """Return ``models``, with the origin added to names that several share."""
     often = Counter(model.name for model in models)
     return [
         replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models
@@ -150,7 +151,7 @@ def to_json(model: Model) -> dict[str, Any]:
 
 
 def from_json(plain: Mapping[str, Any]) -> Model:
-    """Return the model in plain JSON. Raises MalformedError if it is damaged or something else."""
+    """Return the model in plain JSON. Raises MalformedError if the JSON is damaged or not a model."""
     if plain.get("schema") != SCHEMA:
         raise MalformedError(f"not a model: its schema is {plain.get('schema')!r}", hint=f"expected {SCHEMA}")
     try:
@@ -170,7 +171,7 @@ _WRITTEN = "`bob apm derive` writes models"
 
 
 def load(path: Path) -> Model:
-    """Return the model in a file. Raises StoreError if it cannot be read, MalformedError if it holds something else."""
+    """Return the model in a file. Raises StoreError if the file cannot be read, MalformedError if it is not a model."""
     try:
         document = documents.opened(path.read_bytes())
     except OSError as error:

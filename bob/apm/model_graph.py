@@ -1,5 +1,5 @@
-"""The implications of a workload under one model, in a graph that grows with the workload, not with its square. A chain
-replaces the edges between pairs of changes: its nodes stand for "all of this class up to here"."""
+"""The implications of a workload under one model, in a graph that grows linearly with the workload. A chain of nodes,
+each "all changes of this class so far", replaces the edges between all pairs of changes."""
 
 from __future__ import annotations
 

@@ -101,9 +101,10 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state in the order of work, some twice; ``outputs[k]`` is the output when operation k had
-    returned. If prefixes would take more than three quarters of ``budget``, half of it goes to evenly spread prefixes.
-    The rest goes to places all over the workload, in turns with states that lose all they may."""
+    """Yield every crash state in the order in which to try them, some twice; ``outputs[k]`` is the output when
+    operation k had returned. If prefixes would take more than three quarters of ``budget``, half of the budget goes to
+    evenly spread prefixes. The rest goes to states from all over the workload, in turns with states that lose all they
+    may."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -181,8 +182,8 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """Crashes between the return of operation ``returned`` and the next one: they may lose ``free`` of ``base``. Sets
-    without any of ``must`` (if not 0) belong to an earlier interval with the same output."""
+    """Crashes between the return of operation ``returned`` and the next: they may lose any of ``free`` from ``base``.
+    Sets without any of ``must`` (if not 0) belong to an earlier interval with the same output."""
 
     returned: int
     base: int
@@ -238,7 +239,8 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state: its first ``crash``, ``output``, place among the crash's trees (``variant``), ``digest``."""
+    """A distinct state: the first ``crash`` that leaves it, ``output``, its index among that crash's trees,
+    ``digest``."""
 
     crash: ModelCrash
     output: bytes
@@ -285,7 +287,8 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether some state so far may show stale holes. bob fills all holes so or none; models allow mixtures."""
+        """Whether some state so far may show stale data in holes. bob fills all holes of a state alike; models allow
+        mixtures."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:

@@ -18,7 +18,8 @@ def model_names() -> list[str]:
 
 
 def named_model(name: str) -> Model:
-    """Return a model by name: built-in, else from that file, else shipped. Raise UsageError for an unknown name."""
+    """Return the built-in model ``name``, else the one in the file ``name``, else the shipped one. Raise UsageError if
+    there is none."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():

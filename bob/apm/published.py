@@ -1,4 +1,5 @@
-"""Models that promise all that a published table found no violation of; syncs do for their file what POSIX says."""
+"""Models that promise everything of which a published table has no violation. Syncs persist their file, as POSIX
+says."""
 
 from collections.abc import Mapping
 

@@ -1,5 +1,5 @@
-"""The constraints of an observation on micro-operations. A cell shows the last one that is there, or its initial value:
-at least one *reading* is true. A reading may break a clause (zeros in place of data)."""
+"""The constraints of an observation on micro-operations. A cell shows the last micro-operation that persisted, or its
+initial value. So at least one *reading* of it is true. A reading may break a clause (zeros in place of data)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ MOST_WAYS = 100  # readings of names that may lead to several things; names that
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """An explanation of a cell: micro-operations ``there``, ``missing`` and ``lost`` (shared sets); broken clauses."""
+    """An explanation of a cell: the micro-operations ``there``, ``missing`` and ``lost`` (sets that readings share),
+    and the clauses that it ``breaks``."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -50,8 +51,8 @@ class Constraint:
 
 
 class ObservationReader:
-    """A reader of the observations of one workload; ``inodes`` are the known inode numbers of its things. If
-    ``hidden``, a name in a new directory that is not there is missing; otherwise it says nothing."""
+    """A reader of the observations of one workload; ``inodes`` has known inode numbers of files and directories.
+    ``hidden``: if a new directory is not there, the names in it are missing; else nothing is known of them."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True

@@ -1,5 +1,4 @@
-"""Changes (indexes in ``made``) that calls ask for alone, by file, directory or range. Operations include the
-finish."""
+"""Changes (indexes in ``made``) that calls sync alone: by file, directory or range. Operations include the finish."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return changes whose own or a later call asks for a range (sync_file_range, O_SYNC, O_DSYNC, O_DIRECT)."""
+    """Return the changes of files of which their own or a later call syncs a range (sync_file_range, O_SYNC, O_DSYNC,
+    O_DIRECT)."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -27,7 +27,8 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether sync_file_range asks for a part behind the beginning of an append at ``before`` (bytes)."""
+    """Return whether a later sync_file_range of its file begins behind ``before`` (bytes), where the append ``change``
+    begins."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -35,7 +36,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that their own or a later call asks for; it also asks for names beside its file's new ones."""
+    """Return the changes that their own or a later call syncs. It also syncs other names in directories with a new name
+    of its file."""
     last: dict[int, int] = {}  # by file or directory: the last operation that asks for it or its contents
     last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}
@@ -57,9 +59,9 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that a log for another file may take along: those of files that earlier calls asked for. If
-    such a file gets or loses a name, all changes in its directories count, and in new ones there (fs/btrfs/tree-log.c,
-    btrfs_log_new_name and btrfs_log_all_parents)."""
+    """Return the changes that the log of another file may have, too: those of files that earlier calls synced. If such
+    a file gets or loses a name, all changes in its directories count, and in new directories there
+    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)

@@ -1,4 +1,5 @@
-"""Freedom of a model that no exhaustive run showed. Blocks count whole, as runs sample torn states; finishes do not."""
+"""How many of the trees that a model allows exhaustive runs have shown. Blocks count whole, as runs only sample torn
+states; the finish does not count."""
 
 from collections import defaultdict
 from collections.abc import Sequence, Set
@@ -27,7 +28,7 @@ class TreeCounts:
 
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
     """Count the allowed and the seen trees of each exhaustively explored list of operations, of at most ``limit`` sets.
-    Return nothing if the model allows unbounded garbage."""
+    Return () if the model allows unbounded garbage."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)

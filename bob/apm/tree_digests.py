@@ -1,5 +1,5 @@
-"""The trees that sets of micro-operations (bit masks) leave, each derived from a similar one. A file is known by its
-size and the sum of its sectors' hashes, modulo 2**128: a tree takes as long as its difference."""
+"""Digests of the trees that sets of micro-operations (bit masks) leave. A file's digest has its size and the sum of its
+sectors' hashes, modulo 2**128, so the time for a tree depends on its difference from the last one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return the digest of the output and all that models know of a tree; an equal observed tree has the same one."""
+    """Return the digest of the output and all that models know of a tree; an equal observed tree has the same
+    digest."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
@@ -86,7 +87,8 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Return, by tree of a set (:data:`FILLINGS`), the digest of all that a checker can see, and the shape."""
+        """Return, for each tree of the set ``there`` (:data:`FILLINGS`), the digest of all that a checker can see, and
+        the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}

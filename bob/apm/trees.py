@@ -1,4 +1,4 @@
-"""Directory trees in one form: what a model allows, and what a crash left."""
+"""Directory trees in one form, whether a model allows them or a crash left them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """The bearer of a name: ``content`` is all of a file, ``same`` its first name. Comparisons ignore the identity in
-    the history (``thing``), permission bits and (user, group): observations have others, or none."""
+    """What a name refers to: ``content`` is that of a whole file, ``same`` its first name. Comparisons ignore its
+    identity in the history (``thing``), permission bits and (user, group): observations have others, or none."""
 
     kind: str
     content: bytes = b""
@@ -36,7 +36,7 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
 
 
 def nodes(tree: ModelTree) -> Mapping[str, Node]:
-    """Return a model's tree as an observed one, without the root; inode numbers are identities plus one."""
+    """Return a model's tree in the form of an observed one, without the root; inode numbers are identities plus one."""
     names = Counter(entry.thing for _path, entry in tree)
     return {
         path: Node(
@@ -75,7 +75,7 @@ def observed_tree(observation: Observation) -> ModelTree:
 
 
 class Remnant:
-    """Names and attributes after a set of micro-operations; ``shown`` has the one that each cell shows."""
+    """Names and attributes after a set of micro-operations; ``shown`` has the micro-operation that each cell shows."""
 
     def __init__(self, taken: Workings, shown: Mapping[TreeCell, int]) -> None:
         self._taken, self._shown = taken, shown

@@ -1,5 +1,5 @@
 """A model with clauses added or taken away. A change is a clause (docs/models.md) with a sign; a word of it may be
-``any``, have a ``*``, or be several with a ``|``. Changes of the papers have names (:data:`NAMED`)."""
+``any``, contain ``*``, or be alternatives with ``|``. Changes from papers have names (:data:`NAMED`)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ SIGNS = {"+": True, "-": False}
 
 @dataclass(frozen=True, slots=True)
 class NamedChange:
-    """A named change; ``made`` returns what it gives and takes of a promised set."""
+    """A named change; ``made`` returns the clauses that it adds to and takes from a promised set."""
 
     about: str
     made: Callable[[Clauses], tuple[Clauses, Clauses]]
@@ -39,8 +39,9 @@ class WhatIf:
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Apply changes to ``model`` in turn, under a new ``name``; clauses stronger than a taken one go, too. Raises
-    UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses promised."""
+    """Apply changes to ``model`` in turn, under a new ``name``. Taking a clause away also takes the stronger ones.
+    Raises UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses
+    promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         gives, takes = edit(words, frozenset(promised))
@@ -67,7 +68,7 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
 
 
 def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Return the clauses that a change, as the user ``said`` it, gives to and takes from a model with ``promised``.
+    """Return the clauses that a change, in the user's text ``said``, adds to and takes from a model with ``promised``.
     Raises UsageError if it is invalid."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])

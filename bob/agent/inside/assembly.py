@@ -15,7 +15,7 @@ DISK = "DISK"  # ``DISK0`` in a command stands for the path of the first device 
 
 
 class Assembly:
-    """The device that is mounted: of ``disks`` (paths), and ``layers`` from the bottom up. ``with`` assembles it."""
+    """The device that is mounted: ``disks`` (paths) below ``layers`` (from the bottom up). ``with`` assembles it."""
 
     def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str]) -> None:
         self._steps: list[tuple[LayerDocument, Sequence[str]]] = []
@@ -27,7 +27,7 @@ class Assembly:
         [self.path] = disks
 
     def assemble(self) -> None:
-        """Make the device at ``path``. Raises Denial in the words of the command that failed."""
+        """Make the device at ``path``. Raises Denial with the output of the command that failed."""
         for layer, below in self._steps:
             _run(layer.assemble, below)
             forget_file_systems()

@@ -1,5 +1,5 @@
 """Build states that a model allows, in memory, for a program's checker. A tree is a list of entries, parents first.
-Contents are numbered chunks, which the guest keeps: the states of a program share nearly all of them."""
+Contents are numbered chunks. The guest keeps these: the states of a program share nearly all of them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Run the checker on the mounted state, after the ``spoiler``: a script, :data:`EMPTIED`, or none (empty)."""
+    """Run the checker on the mounted state, after the ``spoiler``: a script, :data:`EMPTIED`, or "" for none."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"cannot empty the tree: {fault}")

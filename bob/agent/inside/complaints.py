@@ -1,4 +1,5 @@
-"""Faults of a crash state that mounts: warnings, or a tree that stays. Outcomes lack them, as they depend on timing."""
+"""Faults of a crash state that mounts: warnings, or files that cannot be removed. They depend on timing, so outcomes do
+not have them."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ MOST_LINES = 4
 
 
 class Complaints:
-    """Number the kernel's complaints about states, from 1 on; those that differ only in numbers are one. ``new`` has
-    (kind, words) that the host lacks. Lines that match an ``expected`` regular expression do not count."""
+    """Numbers, from 1 on, for the kernel's complaints about states; those that differ only in digits share one. ``new``
+    has the (kind, words) that the host lacks. Lines that match an ``expected`` regular expression do not count."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []
@@ -37,7 +38,8 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state; 0 without one, or for a refused mount without a warning."""
+        """Return the number of the complaint about a state: 0 if there is none, or if a mount was refused without a
+        warning."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):

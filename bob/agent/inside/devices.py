@@ -56,7 +56,7 @@ def opened(path: str, flags: int = os.O_RDWR, mode: int = 0o600) -> Iterator[int
 
 
 def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001) -> bool:
-    """Wait until ``is_so``, asking after each ``pause``; return whether it is within ``seconds``."""
+    """Call ``is_so`` every ``pause`` seconds until it is true; return False if it is not within ``seconds``."""
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
@@ -102,7 +102,8 @@ class Loop:
 
 
 def forget_file_systems() -> None:
-    """Make btrfs forget the devices it has seen: it refuses an older state of a file system that it knows elsewhere."""
+    """Make btrfs forget the devices it has seen: else it refuses an older state of a file system that it knows on
+    another."""
     with suppress(OSError), opened("/dev/btrfs-control") as control:  # no btrfs, or not loaded yet: nothing to forget
         fcntl.ioctl(control, BTRFS_IOC_FORGET_DEV, bytearray(4096))
 
@@ -148,9 +149,9 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 
 def remove_log_writes(disks: int) -> None:
-    """Remove the devices of a recording: then their logs are complete, and in order. A removed target puts writes that
-    were never flushed before those that it still has to log (list_splice_init in log_writes_dtr). So wait until its
-    thread sleeps interruptibly: all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
+    """Remove the devices of a recording; afterwards their logs are complete, and in order. On removal, a target logs
+    never flushed writes before older ones in its queue (list_splice_init in log_writes_dtr). So wait until its thread
+    sleeps interruptibly: then all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
         raise Denial(f"the log was incomplete {LOGGED_SECONDS} s after the last write")
@@ -232,7 +233,7 @@ def with_device(command: list[str], device: str) -> list[str]:
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a program on ``device``, quicker than by subprocess; return its exit code (negative: the signal)."""
+    """Run a program on ``device``, faster than by subprocess; return its exit code (negative: the signal)."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:

@@ -1,4 +1,5 @@
-"""The host's description of a recording: subject, work and manner. Both ends share the types; they travel as arrays."""
+"""The host's description of a recording: subject, work and manner. Both ends share the types; frames have them as
+arrays."""
 
 from __future__ import annotations
 
@@ -18,9 +19,9 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """The subject of crashes, except for its disks. Commands are lists of words, with ``DEVICE`` among them. The fields
-    are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and mount ``options`` include the user's.
-    ``layers`` are from the bottom up; without any there is one disk."""
+    """The file system that is crashed, except for its disks. Commands are lists of words, with ``DEVICE`` among them.
+    The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and mount ``options`` include the
+    user's. ``layers`` go from the bottom up; if there are none, there is one disk."""
 
     driver: str
     options: str
@@ -39,7 +40,7 @@ class SubjectDocument(NamedTuple):
 
 class OperationsDocument(NamedTuple):
     """Operations and the ``finish``, as bob/record/encode.py makes them; the blob has their data. A ``natural`` finish
-    waits for quiet disks; ``phase`` is in seconds. stat is asked about ``paths`` before and after."""
+    waits for quiet disks; ``phase`` is in seconds. The agent calls stat on ``paths`` before and after."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -60,7 +61,7 @@ class ScriptsDocument(NamedTuple):
 
 class Manner(NamedTuple):
     """How to record: when disks complete writes (a value of Completion), and how many seconds to wait for quiet disks.
-    ``virtual`` is the clock; if it ``narrates``, the console shows each step before it begins."""
+    ``virtual``: the guest's clock is. ``narrates``: the agent prints each step on the console before it begins."""
 
     completion: str
     deadline: float

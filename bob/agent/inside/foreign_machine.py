@@ -1,5 +1,5 @@
 """The agent on a machine that bob did not boot: however it ends, it removes what it brought and restores what it
-changed. After a SIGKILL the next agent does. It writes nothing to the disks."""
+changed. After a SIGKILL, the next agent does that. No agent writes to the disks of the machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Gone(BaseException):
 
 
 def visit() -> None:
-    """Serve until the host closes the stream, and leave nothing behind."""
+    """Serve until the host closes the stream, then clean up."""
     for number in _SIGNALS:
         signal.signal(number, _leave_now)
     replies = os.fdopen(os.dup(1), "wb")
@@ -88,7 +88,8 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """Link programs that file systems are declared with, if missing, to the machine's stand-ins."""
+    """If a program that file systems are declared with is missing, link its name to an equivalent one of this
+    machine."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)
@@ -97,7 +98,7 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """Return ``handler``, which sets the wall clock, with the clock restored afterwards."""
+    """Return ``handler``, which sets the wall clock, wrapped so that the clock is restored afterwards."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()

@@ -1,5 +1,6 @@
-"""Import the modules of a checker once, and fork for each tree: milliseconds under emulation, where a start takes 0.25
-s. The checker runs from its first line, as ``__main__``, as the agent's child (:mod:`bob.agent.inside.warm_python`)."""
+"""Import the modules of a checker once, and fork for each tree. Under emulation a fork takes milliseconds, a start of
+Python 0.25 s. The checker runs from its first line, as ``__main__``, as the agent's child
+(:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork for each message. Return when the agent is gone, a fork would not be exact, or the forked checker has ended.
-    Only imports at the head of ``script``, before its own modules, are early: other lines may change later ones."""
+    """Fork for each message. Return when the agent is gone, when a fork would behave unlike a new Python, or (in the
+    fork) when the checker has ended. Only imports at the head of ``script``, before its own modules, are done early:
+    other lines may change what later imports do."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -69,7 +71,7 @@ def serve(script: str, end: socket.socket) -> None:
 
 
 class Libraries:
-    """The modules that were imported early. To take them apart at the end takes longer than the checker's work."""
+    """The modules that were imported early. To free them at exit would take longer than the checker's work."""
 
     def __init__(self) -> None:
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
@@ -77,9 +79,9 @@ class Libraries:
         circle.append(circle)  # only the garbage collector would free it, and it skips what is frozen
 
     def spare_at_the_end(self) -> None:
-        """Make Python forget the modules at its end. This must follow the last garbage collection, whose finalizers may
-        import, and precede the end of the modules. Python drops the interactive hook then (``finalize_modules``,
-        Python/pylifecycle.c)."""
+        """Make Python forget the modules at its end. This must follow the last garbage collection (finalizers may
+        import) and precede the end of the modules. Python drops the interactive hook between these
+        (``finalize_modules``, Python/pylifecycle.c)."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 
     def _spare(self) -> None:

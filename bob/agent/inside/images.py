@@ -30,9 +30,10 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class DeviceImage:
-    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own. Page
-    faults and copies are dear under emulation, and comparisons of pages that share a place in QEMU's TLB (256 places or
-    more). So images lie in huge pages, half a TLB apart from the one ``beside`` (475 ms for 32 MiB become 50)."""
+    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in anonymous memory. Under
+    emulation page faults and copies are slow, and so is comparing pages that share one of QEMU's TLB entries (256 or
+    more). So images lie in huge pages, and half a TLB away from the image ``beside`` (32 MiB: 50 ms rather than
+    475)."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
@@ -97,7 +98,8 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return where ``image`` differs from ``other``, in blocks of the smallest step; only ``within``, if given."""
+    """Return where ``image`` differs from ``other``, in blocks of the smallest step; if ``within`` is given, look only
+    there."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:
@@ -120,7 +122,7 @@ def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
 
 
 def merged(runs: Runs) -> Runs:
-    """Return ascending runs that cover ``runs``, apart by more than :data:`GAP` sectors."""
+    """Return ascending runs that cover ``runs``; gaps of up to :data:`GAP` sectors are closed."""
     covering: Runs = []
     first, end = 0, -1
     for sector, count in sorted(runs):

@@ -1,5 +1,6 @@
-"""A block device that completes writes late, by a process behind the kernel's driver (include/uapi/linux/nbd.h). With
-dm-delay a write that nothing waits for would be done before a later one that the file system waits for."""
+"""A block device that completes writes late, by a process that serves the kernel's nbd driver
+(include/uapi/linux/nbd.h). dm-delay would complete a write that nothing waits for before a later one that the file
+system waits for."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ SETTLED_SECONDS = 0.01  # without requests until one more write is done: over tw
 
 
 class LateDisk:
-    """Disk ``number``, ``length`` bytes of ``work`` from ``start`` on. Ends the ``youngest`` or oldest write first."""
+    """Disk ``number``, ``length`` bytes of ``work`` from ``start`` on. Completes the ``youngest`` or else the oldest
+    write first."""
 
     attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
 
@@ -68,7 +70,7 @@ class LateDisk:
         return self._made_of == made_of and os.waitpid(self._server, os.WNOHANG) == (0, 0)
 
     def close(self) -> None:
-        """Remove the device. Writes that it holds are lost, so nothing may be under way."""
+        """Remove the device. Writes that it has not completed are lost, so none may be in flight."""
         self.attached.remove(self)
         os.close(self._control)
         with suppress(ChildProcessError):  # it ended by itself
@@ -76,8 +78,8 @@ class LateDisk:
 
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
-    """Return disks over ``spans`` (start and length, bytes) of ``work``, if possible the last recording's: making one
-    takes a third of a recording. Nothing is cached above ``work``: device-mapper passes bios on."""
+    """Return disks over ``spans`` (start and length, bytes) of ``work``, if possible those of the last recording:
+    making one takes a third of a recording's time. Nothing is cached above ``work``: device-mapper passes bios on."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
@@ -93,8 +95,8 @@ def clear_late_disks() -> None:
 
 class LateServer:
     """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from ``start`` on, until ``control`` closes. It
-    carries out writes at once, but reports one (``youngest`` or oldest) only on an idle machine. Flushes are not
-    held."""
+    carries out writes at once, but completes one (the ``youngest`` or else the oldest) only when the machine is idle.
+    Flushes do not wait."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

@@ -1,5 +1,5 @@
-"""Read a mounted file system: the tree, and files by chunks. It runs for every crash state, under emulation: entries
-are tuples, which hash fast, and files are hashed once. The agent enters the tree: each call walks a path."""
+"""Read a mounted file system: the tree, and files by chunks. It runs for every crash state, under emulation. So entries
+are tuples, which hash fast, files are hashed once, and the agent changes into the tree, as each call walks a path."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Pieces(NamedTuple):
 
 
 class Look:
-    """Look at trees, and number the contents of files; ``new_chunks`` are those that the host lacks. Without
-    ``lasting_inodes`` a file has another number at each mount: all are 0. A look ``closely`` has all that a program can
-    learn from names. It adds the root, all times, flags, blocks, files of any length, and the order of names in a
-    directory (as its target). It hides only the file system's own names."""
+    """A reader of trees. It numbers the contents of files; ``new_chunks`` are those that the host lacks. Without
+    ``lasting_inodes`` a file has another inode number at each mount, so all are given as 0. ``closely`` also reads the
+    root, all times, flags, blocks, files of any length, and the order of names in a directory (as its target): all that
+    a program can learn from names. It leaves out only the file system's own names."""
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root
@@ -69,7 +69,8 @@ class Look:
         """The last status (mtime in ns), content, flags and entry of paths without attribute, fault or touched time."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return every name below the root. Recovery and the look set times from ``since`` on (ns; None: now)."""
+        """Return every name below the root. Times from ``since`` on (ns; None: now) were set by recovery or by this
+        look."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -292,7 +293,8 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
-    """Return up to ``most`` bytes of a file, without zeros and holes, a fault, and whether bob stopped by itself."""
+    """Return up to ``most`` bytes of a file without zeros and holes, an error if any, and whether reading stopped at
+    ``most``."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False
@@ -343,7 +345,8 @@ def is_of_the_file_system(name: str) -> bool:
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """Return more of a status. The time of modification is 0 if a recording, or a later step, has set it."""
+    """Return permission bits, user, group and mtime (ns). The mtime is 0 if a recording, or a later step, has set
+    it."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 

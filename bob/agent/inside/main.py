@@ -31,7 +31,7 @@ def hello(blob: bytes) -> Reply:
 
 
 def start_afresh(*, modestly: bool = False) -> None:
-    """Remove what an earlier agent left, and make a place to work in; ``modestly`` keeps the machine's settings."""
+    """Remove what an earlier agent left, and make the working folder; ``modestly`` keeps the machine's settings."""
     if not modestly:
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
@@ -71,8 +71,8 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function``, which then starts without remains of a failure, and clears up its own. Unless it
-    ``observes``, the scratch device is removed first."""
+    """Return ``function``, wrapped: remains of an earlier failure are removed before it, those of its own after it.
+    Unless it ``observes``, the scratch device is removed first."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
@@ -113,7 +113,8 @@ HANDLERS: dict[str, Handler] = {
 
 
 def main() -> None:
-    """Serve until the host closes the stream: by the port, if there is a word to begin with and a port."""
+    """Serve until the host closes the stream. If the command has an argument and the guest a port, serve by the
+    port."""
     requests: BinaryIO = sys.stdin.buffer
     replies: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # no output may get between the frames

@@ -1,5 +1,6 @@
-"""The contents of the probed device: packed base images, and one *medium*, two images of it. A state changes ``work``,
-and is put back from ``pristine``: nothing copies an image. After a failure ``work`` is unknown: :func:`drop` it."""
+"""The contents of the probed device: packed base images, and one *medium*, which is two images of the device. A state
+changes ``work``; afterwards the changed parts are put back from ``pristine``, so no whole image is copied. After a
+failure ``work`` is unknown: :func:`drop` it."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ class PackedBase:
 
 
 class ScratchMedium:
-    """``pristine`` and ``work``, equal while no state is at work; full of ``cell`` without a base. ``work`` is a file,
-    for a loop device, or the guest's memory at ``address``, for a :class:`RamDisk`."""
+    """The images ``pristine`` and ``work``, equal except while a state is used; full of ``cell`` if no base is loaded.
+    ``work`` is a file, for a loop device, or the guest's memory at ``address``, for a :class:`RamDisk`."""
 
     def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length
@@ -66,7 +67,7 @@ class ScratchMedium:
         self._loaded = name
 
     def adopt(self, name: str) -> Runs:
-        """Make ``work``, on an unloaded medium, the base ``name``; return where it was written."""
+        """Make the content of ``work``, on a medium without a base, the base ``name``; return where it was written."""
         runs = differing(self.work, self.stale.address)
         self.pristine.copy(self.work, runs)
         self._loaded, self._written = name, runs
@@ -77,7 +78,8 @@ class ScratchMedium:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Return where ``work`` differs from ``pristine``: within ``written``, if given, or now and then everywhere."""
+        """Return where ``work`` differs from ``pristine``. It compares only ``written``, if given, but now and then
+        everything."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None
@@ -97,7 +99,8 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
-    """Return the medium as a never written device of ``length`` bytes: in memory from ``address`` on, or a file."""
+    """Return the medium without a base, ``length`` bytes long: in the guest's memory from ``address`` on, or in a
+    file."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()
@@ -110,7 +113,7 @@ def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMe
 
 
 def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
-    """Return the medium with the base ``name``, ``in_memory`` if there is enough, else a file. Raises Denial."""
+    """Return the medium with the base ``name``, ``in_memory`` if there is enough, else in a file. Raises Denial."""
     base = bases.get(name)
     if base is None:
         raise Denial(f"the guest lacks the base image {name}")

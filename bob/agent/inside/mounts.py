@@ -1,4 +1,4 @@
-"""mount(2) and umount(2), and the kernel's reasons to refuse."""
+"""mount(2) and umount(2), and the kernel's reasons for a refusal."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Mount:
 
 
 def mount_or_refuse(source: str, fs: str, options: str) -> None:
-    """Mount ``source``. Raises Denial in the kernel's words."""
+    """Mount ``source``. Raises Denial with the kernel's message."""
     mount = Mount(source, fs, options)
     with closing(KernelLog()) as log:
         number = mount()

@@ -45,9 +45,9 @@ def observe_prepare(
     blob: bytes,
 ) -> Reply:
     """Make the scratch device for a workload: its base, and the ``floor``, writes that all states share; ``blob`` is
-    the payload. With ``reads`` the host wants to know what is read. If it gives ``exempt``, it wants to know how each
-    state left the ``stretches``, and what it wrote outside of these and of ``exempt`` (flat lists). ``closely`` is as
-    in :class:`bob.agent.inside.look.Look`. Each state assembles the layers of the ``subject``."""
+    the payload. With ``reads`` replies have the reads. If ``exempt`` is given, they have what each state left in the
+    ``stretches``, and what it wrote outside of these and of ``exempt`` (flat lists of first sector and sectors).
+    ``closely`` is as in :class:`bob.agent.inside.look.Look`. Each state assembles the layers of the ``subject``."""
     global session, scratch
     end_session()
     over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
@@ -63,10 +63,10 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     """Return outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the
     payload. The reply has each state's outcome number, the JSON of each new outcome, and the lengths of new chunks and
     of traces, which are the blob. ``complaints`` has a number for each state (0: none), ``new_complaints`` kind and
-    words. If the host wants them, there are traces and the device's counts of sectors read; ``left``, the numbers of
-    the stretches that each state changed, with numbers of their contents; ``elsewhere``, the other writes, with
-    digests. Without ``audit`` all counts only after the next good audit. Lookups are traced of the blocks ``lookups``
-    (first and last): of none if the order is wrong, of all if it is empty."""
+    words. As :func:`observe_prepare` asked, it has traces and the device's counts of sectors read; ``left``, the
+    numbers of the stretches that each state changed, with numbers of their contents; ``elsewhere``, the other writes,
+    with digests. Without ``audit`` the reply is valid only after the next good audit. Lookups of the blocks ``lookups``
+    (first and last) are traced: none if first > last, all if the list is empty."""
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []

@@ -1,5 +1,5 @@
 """Perform logical operations by plain system calls, as a program would: open, act, close. A path without a slash is a
-handle: a file that an earlier operation opened, and that stays open."""
+handle: a file that an earlier operation opened and left open."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Operations:
         time.sleep(seconds)
 
     def do_acknowledge(self, _text: str) -> None:
-        """The marks around each operation say it already."""
+        """Do nothing: the marks around each operation show it already."""
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:

@@ -1,5 +1,6 @@
-"""Make a program wait after each change, as on a slow machine: bob stops strace, which holds it. A *neighbour* may sync
-a file then. If the file system commits all in one, this commits the program's changes while their data is pending."""
+"""Make a program wait after each change, as on a slow machine: while bob stops strace, the program waits. A *neighbour*
+may sync a file of its own then. If the file system has one journal for all, that commits the program's changes while
+their data is pending."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
 class Neighbour:
-    """A file in the file system of type ``fs`` at ``root``, until it is closed, without a name, so that no checker
-    sees it. It grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On
-    btrfs its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a named file logs itself
+    """A file in the file system of type ``fs`` at ``root``, until it is closed. It has no name, so that no checker sees
+    it, and grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On btrfs
+    its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a named file logs itself
     alone. So bob also asks for a commit, by the ioctl for snapshots of another subvolume."""
 
     def __init__(self, root: str, fs: str) -> None:
@@ -48,8 +49,8 @@ class Neighbour:
 
 
 class PacedPipe(Ahead):
-    """Copy strace's output from ``pipe`` (a path that is made here) into the file ``out`` while the block lasts. At
-    each change below ``root`` strace waits ``delay`` seconds, and the ``neighbour`` syncs."""
+    """Copy strace's output from ``pipe`` (a path; ``with`` makes it) into the file ``out``. At each change below
+    ``root`` strace waits ``delay`` seconds, and the ``neighbour`` syncs."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)

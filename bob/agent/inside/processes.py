@@ -1,4 +1,4 @@
-"""Processes of scripts: their output, their end, their descendants, and the bounds of their use of a guest."""
+"""Processes of scripts: their output, end and descendants, and the limits on what they use of a guest."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def state_of(pid: int) -> str:
 
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
-    """Return whether a child has ended, after ``seconds`` at most or when it ``is_enough``; it is not reaped. The wait
-    wakes up now and then: while all of a guest sleeps, virtual time jumps to the next timer, however slow the disk."""
+    """Wait until a child ends, ``is_enough()`` or ``seconds`` are over; return whether it has ended. It is not reaped.
+    The wait wakes up now and then: while all of a guest sleeps, virtual time jumps to the next timer, however slow the
+    disk."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
@@ -86,7 +87,7 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process, a subreaper, has a child ``but`` these; quicker than a look through /proc."""
+    """Return whether this process, a subreaper, has a child other than ``but``; faster than a search of /proc."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -99,7 +100,7 @@ def has_children(but: Set[int] = frozenset()) -> bool:
 
 
 def descendants(but: Set[int] = frozenset()) -> list[int]:
-    """Return the descendants of this process ``but`` these."""
+    """Return the descendants of this process without ``but``."""
     of = parents()
     found, new = [], [os.getpid()]
     while new:
@@ -119,7 +120,7 @@ def parents() -> dict[int, int]:
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Make the kernel, short of memory, spare the agent and, unless ``modestly``, its ancestors such as sshd."""
+    """Make the kernel spare the agent when memory runs out, and, unless ``modestly``, its ancestors such as sshd."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -134,20 +135,21 @@ def bound_scratch() -> None:
 
 
 def do_not_spare(pid: int) -> None:
-    """Make the kernel, short of memory, kill ``pid`` and what it starts before the agent."""
+    """Make the kernel kill ``pid`` and what it starts before the agent when memory runs out."""
     with suppress(OSError):
         write_text(f"/proc/{pid}/oom_score_adj", NOT_SPARED)
 
 
 class ScriptBounds:
-    """The bounds of a script that is about to start beside processes ``but``. strace's output goes to ``calls``."""
+    """The limits of a script that is about to start while the processes ``but`` run. strace's output goes to
+    ``calls``."""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
         self._tasks, self._killed = _all_tasks(), _killed_for_memory()
 
     def broken(self, drains: Sequence[Drain]) -> str:
-        """Return which bound the script broke, in words that follow its name; empty if none."""
+        """Return which limit the script exceeded, in words that follow the script's name; empty if none."""
         if any(drain.is_full for drain in drains):
             return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output, which bob keeps as acknowledgements"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
@@ -165,7 +167,7 @@ class ScriptBounds:
 
 @contextmanager
 def first_of_all() -> Iterator[None]:
-    """Run this thread before all others: else processes that start processes outrun the one that kills them."""
+    """Give this thread the highest priority: else processes that start processes outrun the one that kills them."""
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     try:

@@ -57,7 +57,8 @@ warm: WarmPython | None = None  # the process that forks for the program's check
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Take a program's files, a tar archive, in place of earlier ones; its scripts run in a ``world`` of their own."""
+    """Replace the program's files by those in the tar archive ``blob``; with ``world``, its scripts see a root of their
+    own."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -73,7 +74,7 @@ def put_program(blob: bytes, world: bool = False) -> Reply:
 
 
 def read_files(blob: bytes, paths: list[str]) -> Reply:
-    """Return the bytes of each of ``paths``, in turn; ``lengths`` is 0 for a missing or too large file."""
+    """Return the bytes of the files ``paths``, one after the other; a missing or too large file has length 0."""
     found = [_read(path) for path in paths]
     return {"lengths": list(map(len, found))}, b"".join(found)
 
@@ -96,10 +97,10 @@ def run_workload(
     seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None, stacks: bool = False
 ) -> tuple[bytes, bytes, int]:
     """Run the program's workload under strace; return its standard output, strace's output, and the inode of its
-    standard output's pipe. Raises Denial in its own words if it fails. ``stores`` adds stores through shared mappings
-    (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits so many seconds after each change; then the
-    ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`). ``stacks`` adds frames to calls. They take strace most of its
-    time, so a failed or late workload is not refused: its calls until then count."""
+    standard output's pipe. Raises Denial if the workload fails, with its last message. ``stores`` adds stores through
+    shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits so many seconds after each
+    change; then the ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`). ``stacks`` adds stack frames to calls. They
+    take most of strace's time, so then a failed or late workload is not refused: its calls until then count."""
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
@@ -173,7 +174,8 @@ def _environment() -> dict[str, str]:
 
 
 def how_it_ended(ended: ScriptExit, seconds: float) -> str:
-    """Return how a script ended, its output's last line, and whether the file system under test is full."""
+    """Return in words how a script ended, with the last line of its output, and whether the file system under test is
+    full."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     with suppress(OSError):
@@ -186,7 +188,8 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A started script: ``words`` in ``folder``, under a ``tracer`` (empty: none), or a fork of ``forks``."""
+    """A started script: the command ``words`` in ``folder``, under a ``tracer`` (empty: none), or a fork of
+    ``forks``."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
@@ -225,8 +228,9 @@ class Script:
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
-        """Wait for its end, and kill what it leaves behind. Raises Denial if it takes too much. If a process waits for
-        a disk when the time is over, it gets as much again: virtual time outruns a busy host's disk."""
+        """Wait for the script's end, and kill the processes that it leaves. Raises Denial if it exceeds a limit. If a
+        process waits for a disk when the time is over, it gets as much time again: virtual time outruns a busy host's
+        disk."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if processes.ends_within(self._process.pid, seconds, self._takes_too_much):

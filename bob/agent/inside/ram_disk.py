@@ -23,7 +23,7 @@ _forbidden = False
 
 
 def forbid() -> None:
-    """Never make such a disk: memory that a foreign machine sets aside is not bob's."""
+    """Make no such disk from now on: memory that a foreign machine sets aside is not bob's."""
     global _forbidden
     _forbidden = True
 
@@ -57,7 +57,7 @@ def map_memory(address: int, length: int) -> mmap.mmap:
 
 
 class RamDisk:
-    """The first ``sectors`` of that memory as a block device without a write cache."""
+    """A block device without a write cache: the first ``sectors`` of the memory that is set aside."""
 
     def __init__(self, sectors: int) -> None:
         self.name = f"dm-{devices.make_mapped(SCRATCH, sectors, 'linear', f'{_DEVICE} 0')}"

@@ -31,7 +31,7 @@ LAST_MARK = b"dm-log-writes-end"  # the last entry, on removal (log_writes_dtr i
 
 
 class LoggedDisk:
-    """Disk ``number`` of a recording: dm-log-writes over ``data``, with the log beside it."""
+    """Disk ``number`` of a recording: dm-log-writes over ``data``, and the device for its log."""
 
     def __init__(self, number: int, data: Loop | LateDisk, length: int, log_bytes: int) -> None:
         self._log_path = f"{LOG}-{number}"
@@ -123,8 +123,9 @@ class RecordedDisks:
         return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
-        """Wait until nothing is dirty and no write came for ``quiet`` seconds; Denial after ``deadline`` seconds. A
-        file system that commits all the time gets ``enough`` seconds (unless 0), and may leave a little dirty."""
+        """Wait until nothing is dirty and no write came for ``quiet`` seconds; raise Denial after ``deadline`` seconds.
+        A file system that never stops committing gets ``enough`` seconds (unless 0), and may leave a few dirty
+        pages."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -157,8 +158,8 @@ def dirty_kib() -> int:
 
 
 def read_log(path: str) -> bytes:
-    """Return the log in the file ``path``, up to its last entry. A target that runs out of room, or cannot write, stops
-    logging, and says so only in the kernel's log. The log then lacks its last mark. Raises Denial."""
+    """Return the log in the file ``path``, up to its last entry. Raises Denial if the log lacks its last mark: a target
+    that runs out of room, or cannot write, stops logging, and reports that only to the kernel's log."""
     with opened(path, os.O_RDONLY) as fd:
         magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
         if magic != MAGIC:

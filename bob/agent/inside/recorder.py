@@ -40,7 +40,8 @@ PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"  # a hanging task (kernel/hu
 
 
 def say(step: str) -> None:
-    """Print the next step on the console, for the host if the kernel hangs in it (bob/agent/loss.py)."""
+    """Print the next step on the console: if the kernel hangs, the host reads there in which step
+    (bob/agent/loss.py)."""
     with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
         write_text(PRINTK, ERRORS_TOO)
         console.write(f"bob: at {step}\n".encode())
@@ -52,7 +53,8 @@ def narrator(narrates: bool) -> Callable[[str], None]:
 
 
 class Take:
-    """Recorded disks over a copy of ``base`` with the ``subject``; ``with`` traces them, and ``more`` events."""
+    """Recorded disks over a copy of ``base``, with the layers of the ``subject``; ``with`` traces them, and ``more``
+    events."""
 
     def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
         self.subject, self._manner = subject_from(subject), Manner(*manner)
@@ -90,14 +92,14 @@ class Take:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
 
     def end_naturally(self) -> None:
-        """Wait until the disks are quiet, with a sync if the file system keeps its commits in memory."""
+        """Wait until the disks are quiet, after a sync if the file system keeps its commits in memory."""
         self.settle()
         if self.subject.keeps_commits:
             os.sync()
             self.settle()
 
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
-        """Remove the disks, with nothing mounted on them; return the recording, with stat's answers by path."""
+        """Remove the disks, with nothing mounted on them; return the recording, with the answers of stat by path."""
         logs, written = self.recorded.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
@@ -116,7 +118,8 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Map existing paths to inode number and ``InodeStatus`` fields, by lstat: a listing would dirty an atime."""
+    """Map existing paths to inode number and ``InodeStatus`` fields. lstat, not a listing: that would dirty an
+    atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -180,7 +183,8 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record a boot on disks after a crash, check and mount, between two marks; reply as :func:`record`."""
+    """Record the recovery of a boot after a crash (check and mount) between two marks; the reply is as of
+    :func:`record`."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")
@@ -243,8 +247,8 @@ def make_base(
 
 
 def take_all(performer: Operations, path: str) -> int:
-    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN`; return its bytes. It tries:
-    statvfs(2) counts room that a file cannot have, or leaves out some that root can have."""
+    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN`; return its bytes. It finds them by
+    trial: statvfs(2) counts room that a file cannot have, or leaves out some that root can have."""
     performer.do_create(path)
     room = os.statvfs(ROOT)
     taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()

@@ -1,5 +1,5 @@
-"""The kernel's trace buffer in its own form (``trace_pipe_raw``), little-endian, for both ends. To write 120 events as
-text takes the kernel nearly as long as mount(2)."""
+"""The kernel's trace buffer in binary form (``trace_pipe_raw``), little-endian, for guest and host. The kernel takes
+nearly as long to write 120 events as text as for a mount(2)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def used(page: bytes) -> bytes:
 
 
 def places(pages: bytes) -> Iterator[int]:
-    """Yield where in ``pages`` the data of each event begins (bytes), in order. A page begins with a time stamp (u64)
-    and the length of its events (low bits of another u64). An event is a u32, whose lowest five bits are its type (enum
+    """Yield the offset in ``pages`` (bytes) of each event's data, in order. A page begins with a time stamp (u64) and
+    the length of its events (low bits of another u64). An event is a u32, whose lowest five bits are its type (enum
     ring_buffer_type in include/linux/ring_buffer.h), and its data, which begins with its kind (u16)."""
     words = memoryview(pages).cast("I")
     end = 0

@@ -49,8 +49,8 @@ class SectorCounts(NamedTuple):
 
 
 def counts(stat: Callable[[], bytes]) -> SectorCounts:
-    """Return a device's counts by its file ``stat``, once nothing of it is under way. A mount that fails does not wait
-    for its requests: btrfs, for one, reads ahead. Raises RuntimeError."""
+    """Return a device's counts from its file ``stat``, once it has no requests in flight. A mount that fails does not
+    wait for its requests: btrfs, for one, reads ahead. Raises RuntimeError."""
     deadline = time.monotonic() + UNDER_WAY_SECONDS
     while True:
         fields = stat().split()
@@ -62,9 +62,9 @@ def counts(stat: Callable[[], bytes]) -> SectorCounts:
 
 
 def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
-    """Return ``read``, of ``trace_pipe_raw``, repeated while it gives nothing although there are ``more`` events. An
-    event may come in between two looks of the kernel (tracing_buffers_read in kernel/trace/trace.c), and a buffer of
-    discarded events alone does not count as empty (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
+    """Return ``read`` (of ``trace_pipe_raw``), repeated while it returns nothing although there are ``more`` events. An
+    event may come between two checks in the kernel (tracing_buffers_read in kernel/trace/trace.c), and a buffer with
+    only discarded events does not count as empty (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
 
     def read_on() -> bytes:
         for _ in range(MOST_EMPTY_READS):
@@ -137,22 +137,22 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Trace lookups only of blocks from the first to the last of ``blocks``: none if the order is wrong, all if
-        empty. A repeated setting is skipped: for each change the kernel waits until the old filter is unused."""
+        """Trace lookups only of the blocks ``blocks`` (first and last): none if first > last, all if the list is empty.
+        A repeated setting is skipped: for each change the kernel waits until the old filter is unused."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
             self.looking_out = blocks
 
     def trace_reads(self, traced: bool) -> None:
-        """Trace reads, or do not: a checker reads more than the buffer holds."""
+        """Turn the trace of reads on or off: a checker reads more than the buffer can hold."""
         if self.everything is not None:
             condition = self.of_all if traced else self.of_writes
             self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
-        """Return what was done to the device since the last call: pages of the trace (empty without reads), sectors
-        read by its own count, and written sectors. Raises RuntimeError if the trace lacks writes."""
+        """Return what was done to the device since the last call: pages of the trace (empty without reads), the
+        device's count of sectors read, and written sectors. Raises RuntimeError if the trace lacks writes."""
         read, written = self.counted
         self.counted = self.count()  # first: it waits for requests under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)
@@ -166,7 +166,7 @@ class Scratch:
         return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
-        """Return whether the image is its base again (:meth:`ScratchMedium.changed`), and no event was lost."""
+        """Return whether the image equals its base again (:meth:`ScratchMedium.changed`), and no event was lost."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)

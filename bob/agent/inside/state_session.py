@@ -80,7 +80,7 @@ class StateSession:
         scratch.accessed()
 
     def close(self) -> None:
-        """Give the medium back as the base without the floor."""
+        """Undo the floor: the medium has the base image again."""
         for sector, data in self.before_floor:
             self.medium.pristine.put(sector, data)
             self.medium.work.put(sector, data)
@@ -114,7 +114,8 @@ class StateSession:
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
-        """Return changed stretches, by number, with numbers of their contents: comparing takes less than hashing."""
+        """Return pairs of a changed stretch's number and the number of its content: comparing takes less than
+        hashing."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):
@@ -125,7 +126,7 @@ class StateSession:
         return left
 
     def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
-        """Return writes outside of known places: first sector, sectors, digest of the final content."""
+        """Return writes outside of known sectors: first sector, sectors, digest of the final content."""
         work, known, found = self.medium.work, self.places_elsewhere, []
         for run in set(written):
             if run not in known:
@@ -140,7 +141,7 @@ class StateSession:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
 
     def recover_and_look(self) -> StateOutcome:
-        """Recover as a boot would, and return the outcome; note the kernel's words."""
+        """Recover as a boot would, and return the outcome; the kernel's messages go to ``complaints``."""
         began = time.time_ns()
         self.check()
         kernel = self.scratch.kernel
@@ -168,7 +169,7 @@ class StateSession:
         return error, repaired, tree
 
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
-        """Return ``look()`` on one state, built for it alone: it does not make an outcome."""
+        """Return ``look()`` on one state, which is built for this call and makes no outcome."""
         self.write(runs)
         with self.scratch.assembly:
             found = look()
@@ -222,7 +223,7 @@ class StateSession:
             unmount_after_scripts(before)
 
     def audit(self) -> None:
-        """Raise RuntimeError if the scratch image is not the base again, or an event was lost."""
+        """Raise RuntimeError if the scratch image does not equal the base again, or an event was lost."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image differs from its base after the undo")
 

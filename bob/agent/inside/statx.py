@@ -1,4 +1,5 @@
-"""statx(2) and inode flags: all that names show without reading the file. Python lacks statx before 3.15."""
+"""statx(2) and inode flags: all that is known of a name without reading the file. Python has statx only from 3.15
+on."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors of a thing without fla
 
 
 class Statx(NamedTuple):
-    """statx's answer: times in ns, blocks of 512 bytes, and those ``attributes`` that the file system knows of."""
+    """statx's answer: times in ns, blocks of 512 bytes, and ``attributes`` that the file system supports."""
 
     st_mode: int
     st_ino: int
@@ -66,7 +67,7 @@ def read_statx(answer: bytes) -> Statx:
 
 
 class FlagReader:
-    """Read flags that chattr(1) sets, projects and extent sizes, or DOS attributes, on one file system."""
+    """A reader, for one file system, of flags that chattr(1) sets, projects and extent sizes, or of DOS attributes."""
 
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}

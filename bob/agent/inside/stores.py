@@ -1,15 +1,14 @@
 """Detect stores through shared mappings of files, which no system call shows.
 
-The reader of strace's lines has read the line of a call, and looked at the mapped files, before the program goes on
-(:class:`bob.agent.inside.strace_lines.Ahead`). A change in them, stored since the line before, becomes a line in front
-of the call's, in the form of a ``pwrite64``::
+The reader of strace's output reads a call's line, and compares the mapped files, before the program goes on
+(:class:`bob.agent.inside.strace_lines.Ahead`). Changes since the line before become a line of their own in front of the
+call's, in the form of a ``pwrite64``::
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
-If the call may have changed that file, the line stands behind it and includes the call's writes. A watched mapping is a
-call named ``mapped``. If the order of stores is lost (two tasks store, or one while another one syncs), the line of its
-``mmap`` comes back, and bob looks no further.
-"""
+If the call may have changed that file, the line comes after the call's and includes the call's writes. The ``mmap`` of
+a watched mapping is renamed to ``mapped``. If the order of stores is lost (two tasks store, or one while another one
+syncs), the line of that ``mmap`` is written again, and bob stops watching the file."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 
 class StoreWatch(Ahead):
-    """Copy ``pipe`` (made here) to ``out``, with stores in files below ``root``. The block runs on one processor."""
+    """Copy ``pipe`` (``with`` makes it) to ``out``, with stores in files below ``root``, all on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
@@ -62,7 +61,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file, its last content and mappings by task. ``told`` is strace's text, ``line`` first mapped it."""
+    """A mapped file, its last content and mappings by task. ``told`` is strace's text for the file, ``line`` that of
+    its first mapping."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -74,7 +74,7 @@ class MappedFile:
         return {pid for pid, _start, _length in self.mappings}
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """Return the changes since the last look: pieces of a page each, with their first bytes."""
+        """Return the changes since the last call: offset in the file and new bytes, for each changed page."""
         before, self.content = self.content, os.pread(self.fd, LARGEST, 0)
         if before == self.content:
             return []
@@ -90,7 +90,7 @@ class MappedFile:
 
 
 class StoreFilter:
-    """Turn strace's lines into those that are kept; ``left`` come after the frames of the last call."""
+    """A filter that adds stores to strace's lines; those in ``left`` come after the frames of the last call."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
@@ -100,7 +100,8 @@ class StoreFilter:
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
-        """Return the lines for one of strace's: itself, and stores before it or, if it changes the file, with it."""
+        """Return the lines that replace ``line``: stores before it, and itself. Stores in a file that the call changes
+        follow later."""
         taken = self._lines.take(line)
         if taken is None:  # a frame
             return [line]

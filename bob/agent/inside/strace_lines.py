@@ -21,9 +21,9 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 
 class Ahead:
-    """A process that runs ``copies`` on ``pipe``, a path that is made here, while the block lasts; 0 means success.
-    strace writes a line before the program goes on. With the highest priority on its processor it acts on the line
-    first."""
+    """A process that runs ``copies`` on ``pipe`` (a path; ``with`` makes it); 0 means success. strace writes a line
+    before the program goes on. This process has the highest priority on its processor, so it acts on the line before
+    that."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies
@@ -94,7 +94,7 @@ class StraceLines:
 
 
 def lines_of(pipe: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield lists of lines that arrive together, whole and without their ends; the very last line may lack its end."""
+    """Yield lists of lines that arrive together, whole and without newlines; the very last line may be incomplete."""
     waiting: list[bytes] = []
     while piece := pipe.read(PIECE):
         first, *others = piece.split(b"\n")

@@ -1,4 +1,5 @@
-"""The system calls that strace writes down, and those that change something, which a pace applies to."""
+"""The system calls that strace records, and those among them that change something: after these a paced program
+waits."""
 
 from __future__ import annotations
 
@@ -48,11 +49,11 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 
 
 class TracedChanges:
-    """Detect calls that change something below ``root``, from strace's lines in order: they may change the tree, or
-    have its disk changed, and did not fail. An open counts only if it may create or truncate. A call with a path counts
-    wherever it leads, and so does a file without a path from strace. A write into a pipe may announce a store through a
-    mapping, and counts. The close of a file that was truncated and written counts, too: file systems have its data
-    written then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
+    """Detect calls that change something below ``root``, from strace's lines in order: calls that may change the tree,
+    or make the kernel write to its disk, and did not fail. An open counts only if it may create or truncate. A call
+    with a path counts wherever the path leads, and so does one on a file for which strace has no path. A write into a
+    pipe may announce a store through a mapping, and counts. The close of a file that was truncated and written counts,
+    too: file systems write its data then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())

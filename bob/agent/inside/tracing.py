@@ -1,4 +1,4 @@
-"""The kernel's block tracepoints, by a tracefs instance. With one CPU, lines in the buffer have the order of events."""
+"""The kernel's block tracepoints, by a tracefs instance. With one CPU, the buffer has events in the order of time."""
 
 from __future__ import annotations
 

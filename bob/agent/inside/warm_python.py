@@ -22,7 +22,7 @@ NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[
 
 
 class ForkedChecker:
-    """A checker that another process started, but that is this one's child."""
+    """A checker that another process forked, although it is a child of this process."""
 
     stderr = None
 
@@ -37,9 +37,9 @@ class ForkedChecker:
 
 
 class WarmPython:
-    """The process that forks. ``within`` returns words to run words beside the checker; imports may take ``seconds``.
-    If the script is not for Python, Python is missing or imports print, ``pid`` is None, and each check starts
-    Python."""
+    """The process that forks. ``within`` wraps a command so that it runs in the checker's root; imports may take
+    ``seconds``. ``pid`` is None, and each check starts Python, if the script is not for Python, Python is missing, or
+    imports print."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float

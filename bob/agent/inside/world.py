@@ -1,5 +1,5 @@
-"""The world of a program: the root that its scripts see if it needs more than the guest has. It is a disk of its own;
-writes go to memory. The agent's folder is shared, so a mount in one world is in the other, too."""
+"""The world of a program: another root for its scripts, if they need more than the guest has. It is on a disk of its
+own; writes go to memory. The agent's folder is shared, so scripts see what is mounted there."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def enter_world() -> None:
 
 
 def within(words: list[str], folder: str) -> list[str]:
-    """Return the words that run ``words`` in the world, in ``folder``."""
+    """Return the command that runs the command ``words`` in the world, in ``folder``."""
     return ["chroot", WORLD, "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]
 
 

@@ -1,1 +1,1 @@
-"""Models for others: a class for ALICE's replayer, a page of prose, a picture of weaker and stronger models."""
+"""Models in other forms: a class for ALICE's replayer, a page of prose, a picture of weaker and stronger models."""

@@ -1,4 +1,5 @@
-"""A model as a class for ALICE's replayer (github.com/madthanu/alice), and the limits of that (``alice.py.j2``)."""
+"""A model as a class for ALICE's replayer (github.com/madthanu/alice), and what such a class cannot express
+(``alice.py.j2``)."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import fill
@@ -54,7 +55,7 @@ def alice_module(model: Model) -> str:
 
 
 def not_sayable(model: Model) -> list[str]:
-    """Return the limits of ALICE for this model, as sentences."""
+    """Return, as sentences, what ALICE cannot express of this model."""
     promised, found = model.promised, []
     if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
         found.append(

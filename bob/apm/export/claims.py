@@ -13,8 +13,8 @@ _HINT = "the head of the file says what belongs there"
 
 
 class Idiom(Declaration, frozen=True, kw_only=True):
-    """A guarantee that a program may want. A model answers by ``clauses``; the site by the ``row`` of Table 1, the
-    tests of the ``program``, or the clauses. ``id`` is its place on the site (empty: not there)."""
+    """A guarantee that a program may want. A model's answer comes from ``clauses``; the site's from the ``row`` of
+    Table 1, the tests of the ``program``, or the clauses. ``id`` is its place on the site (empty: not there)."""
 
     id: str = ""
     sentence: OneLine
@@ -32,7 +32,7 @@ class Idiom(Declaration, frozen=True, kw_only=True):
 
 
 class IdiomGroup(Declaration, frozen=True):
-    """Idioms that stand together on the site, under a ``title`` and an introduction (``about``)."""
+    """A group of idioms on the site, with a ``title`` and an introduction (``about``)."""
 
     title: OneLine
     about: OneLine

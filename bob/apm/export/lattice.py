@@ -64,7 +64,7 @@ def lattice(models: Sequence[Model]) -> str:
 
 
 def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """Return the boxes and lines in Graphviz's language; boxes without a line stand below, in rows."""
+    """Return the boxes and lines in Graphviz's language; boxes without a line are below the others, in rows."""
     lines = [f"{at} [label=<{_label(box)}>];" for at, box in enumerate(found)]
     lines += [f"{at} -> {other};" for at, others in ties.items() for other in others]
     tied = {at for at, others in ties.items() if others} | {other for others in ties.values() for other in others}

@@ -26,14 +26,14 @@ class ClauseGroup:
 
 
 def page(model: Model, picture: str = "", folder: str = "", home: str = "", document: str = "") -> str:
-    """Return the page about a model. ``picture`` is an ``<svg>`` or empty. As seen from the page, ``folder`` (ends in
-    /) has the witnesses, ``home`` is a site's folder, and ``document`` is the model as JSON; each may be empty."""
+    """Return the page about a model. ``picture`` is an ``<svg>`` or empty. ``folder`` (of witnesses, ends in /),
+    ``home`` (a site's folder) and ``document`` (the model as JSON) are URLs relative to the page; each may be empty."""
     template = html().get_template("model.html.j2")
     return template.render(**_told(model), picture=Markup(picture), folder=folder, home=home, document=document)
 
 
 def text(model: Model) -> str:
-    """Return a model as Markdown, without the evidence for each order that does not hold."""
+    """Return a model as Markdown, without the evidence against the orders that do not hold."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))

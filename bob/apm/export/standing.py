@@ -1,4 +1,4 @@
-"""How the clauses of a model stand, for people: marks, matrices, and guarantees that rest on several clauses."""
+"""The standing of a model's clauses, for people: marks, matrices, and guarantees that rest on several clauses."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class ClauseCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Clauses by two of their words. Each row has a label and cells."""
+    """A table of clauses by two of their words. Each row has a label and cells."""
 
     title: str
     about: str
@@ -92,7 +92,7 @@ def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
 
 
 def orders(model: Model) -> Iterator[Matrix]:
-    """Yield the orders, a matrix for each relation: earlier kinds down, later ones across."""
+    """Yield the orders, a matrix for each relation: the earlier change's kind down, the later one's across."""
     for relation, (title, about) in _RELATIONS.items():
         rows = (
             (label(before), cells(model, clause_orders((before,), MODELLED_KINDS, (relation,))))
