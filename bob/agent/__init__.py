@@ -1,2 +1,1 @@
-"""bob's agent: client.py packs the agent and sends it requests, inside/ is its code, loss.py says why a guest was
-lost."""
+"""bob's agent: client.py packs it and sends it requests, inside/ is its code, loss.py says why a guest was lost."""

@@ -64,8 +64,7 @@ def agent_file() -> bytes:
 
 class Agent:
     """An agent in a guest, over one stream. It answers one request at a time; ``awake()`` is entered for each. In
-    ``real_time`` the guest's clock is not virtual, so waits take time. ``is_sound`` becomes False if the agent fails or
-    does not answer; a refusal does not change it."""
+    ``real_time`` waits take time. ``is_sound`` becomes False if it fails or does not answer, but not if it refuses."""
 
     def __init__(
         self,

@@ -32,8 +32,7 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost, with the console's last lines (of a panic: the first) and the last narrated ``step``, if
-    any."""
+    """Why a guest was lost, with the console's last lines (a panic: the first) and the last narrated ``step``."""
 
     cause: LossCause
     console: str

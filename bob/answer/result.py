@@ -54,9 +54,8 @@ class Environment:
 @dataclass(frozen=True, slots=True)
 class Cause:
     """The common cause of the violations of one finding (docs/search.md). ``block`` is the sort of block whose loss
-    breaks the ``rule``, ``fate`` is lost or torn, and ``flush`` is the place of the flush that should have saved it.
-    All three are empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of
-    change do."""
+    breaks the ``rule``, ``fate`` is lost or torn, and ``flush`` is the place of the flush that should have saved it:
+    empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of change do."""
 
     rule: str
     block: str = ""
@@ -90,8 +89,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """How often a program's checker ran (``runs``), on how many ``trees``, after crashes in how many ``windows``
-    between outputs."""
+    """The number of a checker's ``runs``, of ``trees``, and of the ``windows`` for crashes, between outputs."""
 
     windows: int
     trees: int

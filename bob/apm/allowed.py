@@ -34,8 +34,8 @@ class Implications:
         self._needed_by = inverted(self._needs)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Return whether a crash after ``returned`` operations may leave an observation with these constraints. Raises
-        Undecided after ``most`` steps."""
+        """Return whether a crash after ``returned`` operations may leave this. Raises Undecided after ``most``
+        steps."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -94,8 +94,7 @@ class Undecided(Exception):
 
 
 class TreeOracle:
-    """Decides in ``most`` steps whether a model allows a tree of a program; ``outputs[k]`` is the output after
-    operation k."""
+    """Whether a model allows a program's tree, in ``most`` steps; ``outputs[k]`` is the output after operation k."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
@@ -131,14 +130,12 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """Return the reading of a crash after operation ``returned``: which operations have returned, and which have
-    not."""
+    """Return a crash after operation ``returned`` as a reading: which operations have returned, and which not."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return which nodes are there without regard to clauses, and the clauses that single cells break, with the cells'
-    names."""
+    """Return which nodes are there without any clause, and the clauses that single cells break, with cells' names."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))

@@ -1,5 +1,4 @@
-"""Circumstances of tests: most orders break by natural writeback, or by a call that syncs one file (docs/design.md,
-4)."""
+"""Circumstances of tests: most orders break by natural writeback, or by a sync of one file (docs/design.md, 4)."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -40,8 +39,7 @@ _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELS
 def needed(clause: Clause) -> frozenset[Circumstance]:
     """Return the circumstances that the tests of a clause must meet. A sync of the file writes all of it; a sync of
     another file may commit its names without data; a sync of everything writes data first. A file that replaces another
-    is written at once, although no call waits for it (ext4_alloc_da_blocks). New data is written later than an open
-    transaction is committed."""
+    is written at once (ext4_alloc_da_blocks). New data is written later than an open transaction."""
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
@@ -69,8 +67,7 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
 
 
 def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Circumstance]]:
-    """Return the circumstances under which ``workload`` tests clauses, by clause; ``commit`` is the commit interval
-    (s)."""
+    """Return, by clause, the circumstances in which ``workload`` tests it; ``commit`` is the commit interval (s)."""
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
         tried = _circumstances(workload, taken, at, commit)

@@ -1,5 +1,4 @@
-"""Clauses of models: each forbids crash states. In a model without clauses, sectors persist independently, and garbage
-may appear."""
+"""Clauses of models: each forbids crash states. Without any, sectors persist independently, and garbage may appear."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
@@ -21,8 +20,7 @@ class Fill(StrEnum):
 
 
 class AppendPart(StrEnum):
-    """A part of an append. A file system must allocate the blocks that an append begins; older blocks keep their
-    place."""
+    """A part of an append. A file system allocates the blocks that an append begins; older blocks keep their place."""
 
     ANYWHERE = "anywhere"
     TAIL = "tail-block"  # the block that the file ended in before, if no call asks for a part of the file
@@ -86,8 +84,8 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """If part of an ``after`` change persisted, all earlier ``before`` changes are whole, unless a call syncs that
-    ``after`` change alone."""
+    """If part of an ``after`` change persisted, earlier ``before`` ones are whole, unless a call syncs that part
+    alone."""
 
     before: Means
     after: Means
@@ -316,9 +314,8 @@ def clause_of(name: str) -> Clause:
 
 @cache
 def matching(*texts: str) -> tuple[Clause, ...]:
-    """Return the clauses that match one of ``texts``, for each text in the order of a model file. A word of a text may
-    be :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text that matches no
-    clause."""
+    """Return the clauses that match one of ``texts``, for each text in the order of a model file. A word of it may be
+    :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text without a match."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
         raise ValueError(f"no clause matches {slips[0]!r}")
@@ -349,15 +346,13 @@ def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised`` with the weaker clauses that follow. The clauses that a model promises are always such a
-    set."""
+    """Return ``promised`` with the weaker clauses that follow. A model's promises are always such a set."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
     return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses weaker than one of ``taken``. A model that does not promise ``taken`` may still promise
-    these."""
+    """Return the clauses weaker than one of ``taken``. A model without ``taken`` may still promise these."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 

@@ -70,8 +70,7 @@ class Apart:
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
     """Yield every clause that just one of two models promises, with the smallest workload that shows it. Clauses with
-    neither such a workload nor a refuting crash state are left out: most follow from others, or forbid what cannot
-    happen."""
+    neither a workload nor a refuting state are left out: most follow from others, or forbid what cannot happen."""
     for stronger, weaker in ((one, other), (other, one)):
         more = stronger.promised - weaker.promised
         for finding in stronger.findings:
@@ -98,8 +97,7 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Yield small workloads, smallest first: one operation; two; a synced operation and another; one and a synced
-    one."""
+    """Yield small workloads, smallest first: one operation; two; a synced one and another; one and a synced one."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),

@@ -32,8 +32,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All implications of a workload. ``returns[k]`` is the node of the return of operation k (0: the start); the
-    finish counts as operations."""
+    """All implications of a workload. ``returns[k]``: the node of operation k's return (0: the start), with the
+    finish."""
 
     workings: Workings
     nodes: int
@@ -77,8 +77,8 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """Operation ``number`` as a ``call`` on ``thing`` (None: the whole file system), which is in the directories
-    ``parents``; ``is_write``: a write that syncs."""
+    """Operation ``number`` as a ``call`` on ``thing`` (None: all) in ``parents`` (directories); ``is_write``: a syncing
+    write."""
 
     number: int
     call: Call
@@ -92,8 +92,7 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Simulate ``workload``, and return its implications. Raises UsageError if an operation would be refused, or is
-    unknown to models."""
+    """Simulate ``workload``, and return its implications. Raises UsageError for a refused or unknown operation."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 

@@ -64,8 +64,8 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """Return the model of one configuration from its workloads (at least one); with a ``seed``, from two thirds of
-    them. ``refuting`` workloads can refute clauses, but test only ``RARE_CLAUSES`` and ``RARE`` circumstances
+    """Return the model of one configuration from its workloads (at least one; with a ``seed``, two thirds of them).
+    ``refuting`` ones refute, but test only ``RARE_CLAUSES`` and ``RARE`` circumstances
     (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
@@ -98,8 +98,7 @@ def derive(
 
 
 def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
-    """Return whether ``model`` was derived from ``configuration`` on ``kernel`` (a release) or a release of its
-    series."""
+    """Return whether ``model`` was derived from ``configuration`` on the release ``kernel`` or one of its series."""
     of = model.source.get("configuration")
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False

@@ -25,7 +25,7 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece without its data. ``kind`` is that of the first change that writes the piece or grows the file over it.
+    """A piece without its data. ``kind`` is that of the first change that writes it or grows the file over it.
     ``sizes`` has the micro-operations that set sizes for appends to it: all, and by the part of the append that it is
     in."""
 
@@ -56,8 +56,7 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """Return the hole of a piece. If micro-operation ``since`` cut the piece off, only later ones are missing (-1:
-    all)."""
+    """Return the hole of a piece. If operation ``since`` cut it off, only later ones are missing (-1: all)."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]

@@ -33,8 +33,7 @@ class ChangeRow(Document, frozen=True):
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states of a model, in lines (`bob apm states`). ``dependencies`` has, for each micro-operation, those that it
-    needs."""
+    """The states of a model, in lines (`bob apm states`). ``dependencies``: what each micro-operation needs."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -64,8 +63,7 @@ class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-comp
 
 
 class ProgramChange(Document, frozen=True):
-    """How a changed model changes a program's answers (old, new), with the evidence of ``added``, ``mended`` and
-    ``kept`` vulnerabilities."""
+    """How a changed model changes a program's answers (old, new), with the evidence of each vulnerability."""
 
     program: str
     safety: tuple[str, str]
@@ -151,8 +149,7 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """Print the differences of two models, grouped by the model that promises the clause. Clauses that begin alike
-    share their evidence."""
+    """Print the differences of two models, by the model that promises more. Clauses that begin alike share evidence."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:

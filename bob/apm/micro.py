@@ -29,8 +29,7 @@ class MicroKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameCell:
-    """The name ``place[1]`` in the directory ``place[0]``. Its value is the file or directory with that name, or
-    None."""
+    """The name ``place[1]`` in the directory ``place[0]``. Its value is the thing with that name, or None."""
 
     place: NamePlace
 
@@ -76,8 +75,7 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A file's size before an append, and its largest size so far. ``is_asked_in_part``: the append or a later call
-    syncs only a range."""
+    """A file's size before an append, and its largest; ``is_asked_in_part``: this or a later call syncs a range."""
 
     before: int
     largest: int
@@ -87,8 +85,7 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether data is where the file had data before it was truncated, in a block that begins below the old
-        size."""
+        """Return whether data is where the file had data before a truncation, in a block that begins below its size."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
@@ -97,9 +94,8 @@ class Growth:
 class Workings:
     """The changes and micro-operations of a workload in program order. ``writers`` (by cell) and ``sizes`` (by file,
     with each size) have indexes of micro-operations, ascending. ``grown`` (appends), ``asked`` (a call syncs these
-    alone) and ``logged`` (the log of another file may have these, too) have indexes of changes. ``pieces`` has data
-    cells by file, in order of offset, ``freed`` the files that are removed, replaced or truncated. ``memory`` is a
-    cache."""
+    alone) and ``logged`` (another file's log may have these) have indexes of changes. ``pieces`` has data cells by file
+    and offset, ``freed`` the files that are removed, replaced or truncated. ``memory`` is a cache."""
 
     history: History
     places: NamePlaces

@@ -81,8 +81,7 @@ class Model:
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """Return the standing of a clause; an unlisted clause is assumed, and promised only if a promised one implies
-        it."""
+        """Return the standing of a clause; an unlisted one is assumed, and promised if a promised one implies it."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 

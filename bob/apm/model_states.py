@@ -101,10 +101,9 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state in the order in which to try them, some twice; ``outputs[k]`` is the output when
-    operation k had returned. If prefixes would take more than three quarters of ``budget``, half of the budget goes to
-    evenly spread prefixes. The rest goes to states from all over the workload, in turns with states that lose all they
-    may."""
+    """Yield every crash state in the order of trials, some twice; ``outputs[k]`` is the output when operation k had
+    returned. If prefixes would take more than three quarters of ``budget``, half of the budget goes to evenly spread
+    prefixes. The rest goes to states from all over the workload, in turns with states that lose all they may."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -239,8 +238,7 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state: the first ``crash`` that leaves it, ``output``, its index among that crash's trees,
-    ``digest``."""
+    """A distinct state: the first ``crash`` that leaves it, ``output``, number among that crash's trees, ``digest``."""
 
     crash: ModelCrash
     output: bytes
@@ -287,8 +285,7 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether some state so far may show stale data in holes. bob fills all holes of a state alike; models allow
-        mixtures."""
+        """Whether some state so far may show stale data in holes. bob fills all holes alike; models allow mixtures."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:

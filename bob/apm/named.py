@@ -18,8 +18,7 @@ def model_names() -> list[str]:
 
 
 def named_model(name: str) -> Model:
-    """Return the built-in model ``name``, else the one in the file ``name``, else the shipped one. Raise UsageError if
-    there is none."""
+    """Return the model ``name``: built-in, else the file with this path, else shipped. Raise UsageError if none is."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():

@@ -1,5 +1,4 @@
-"""Models that promise everything of which a published table has no violation. Syncs persist their file, as POSIX
-says."""
+"""Models that promise all of which a published table has no violation. Syncs persist their file, as POSIX says."""
 
 from collections.abc import Mapping
 

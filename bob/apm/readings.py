@@ -23,8 +23,8 @@ MOST_WAYS = 100  # readings of names that may lead to several things; names that
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """An explanation of a cell: the micro-operations ``there``, ``missing`` and ``lost`` (sets that readings share),
-    and the clauses that it ``breaks``."""
+    """An explanation of a cell: micro-operations ``there``, ``missing`` and ``lost`` (shared sets); clauses it
+    ``breaks``."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()

@@ -13,8 +13,7 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of files of which their own or a later call syncs a range (sync_file_range, O_SYNC, O_DSYNC,
-    O_DIRECT)."""
+    """Return changes of files of which this or a later call syncs a range (sync_file_range, O_SYNC and such)."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -27,8 +26,7 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether a later sync_file_range of its file begins behind ``before`` (bytes), where the append ``change``
-    begins."""
+    """Return whether a later sync_file_range begins behind ``before`` (bytes), where the append ``change`` begins."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -36,8 +34,7 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that their own or a later call syncs. It also syncs other names in directories with a new name
-    of its file."""
+    """Return the changes that this or a later call syncs, with other names in directories where its file got a name."""
     last: dict[int, int] = {}  # by file or directory: the last operation that asks for it or its contents
     last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}

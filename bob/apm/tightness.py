@@ -1,5 +1,4 @@
-"""How many of the trees that a model allows exhaustive runs have shown. Blocks count whole, as runs only sample torn
-states; the finish does not count."""
+"""How many of the trees that a model allows were seen in exhaustive runs. Blocks count whole: runs sample tears."""
 
 from collections import defaultdict
 from collections.abc import Sequence, Set

@@ -34,8 +34,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return the digest of the output and all that models know of a tree; an equal observed tree has the same
-    digest."""
+    """Return the digest of the output and all that models know of a tree; an equal observed tree has the same."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
@@ -87,8 +86,8 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Return, for each tree of the set ``there`` (:data:`FILLINGS`), the digest of all that a checker can see, and
-        the shape."""
+        """Return, by tree of the set ``there`` (:data:`FILLINGS`), the digest of all that a checker sees, and the
+        shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}

@@ -39,9 +39,8 @@ class WhatIf:
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Apply changes to ``model`` in turn, under a new ``name``. Taking a clause away also takes the stronger ones.
-    Raises UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses
-    promised."""
+    """Apply changes to ``model`` in turn, under a new ``name``. A taken clause takes stronger ones with it. Raises
+    UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         gives, takes = edit(words, frozenset(promised))

@@ -30,8 +30,7 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that ``sight`` refutes; None if no property or presence of operations shows
-    that."""
+    """Return the witness of a clause that ``sight`` refutes; None if no property or presence shows that."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)

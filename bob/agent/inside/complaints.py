@@ -1,5 +1,5 @@
-"""Faults of a crash state that mounts: warnings, or files that cannot be removed. They depend on timing, so outcomes do
-not have them."""
+"""Faults of a state that mounts: warnings, or files that cannot be removed. Outcomes lack them: they depend on
+timing."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state: 0 if there is none, or if a mount was refused without a
-        warning."""
+        """Return the number of the complaint about a state: 0 if none, or for a refused mount without a warning."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):

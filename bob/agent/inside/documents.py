@@ -1,5 +1,4 @@
-"""The host's description of a recording: subject, work and manner. Both ends share the types; frames have them as
-arrays."""
+"""The host's description of a recording: subject, work and manner. Both ends share the types; frames have arrays."""
 
 from __future__ import annotations
 

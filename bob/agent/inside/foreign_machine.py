@@ -88,8 +88,7 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """If a program that file systems are declared with is missing, link its name to an equivalent one of this
-    machine."""
+    """If a program that file systems are declared with is missing, link its name to this machine's equivalent."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)

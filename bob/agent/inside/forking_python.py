@@ -1,6 +1,5 @@
-"""Import the modules of a checker once, and fork for each tree. Under emulation a fork takes milliseconds, a start of
-Python 0.25 s. The checker runs from its first line, as ``__main__``, as the agent's child
-(:mod:`bob.agent.inside.warm_python`)."""
+"""Import the modules of a checker once, and fork for each tree. Emulated, it takes milliseconds, a start of Python 0.25
+s. The checker runs from its first line, as ``__main__``, as the agent's child (:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork for each message. Return when the agent is gone, when a fork would behave unlike a new Python, or (in the
-    fork) when the checker has ended. Only imports at the head of ``script``, before its own modules, are done early:
-    other lines may change what later imports do."""
+    """Fork for each message. Return if the agent is gone, a fork would be unlike a new Python, or (in the fork) at the
+    checker's end. Only imports at the head of ``script``, before its own modules, are early: other lines may change
+    later ones."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()

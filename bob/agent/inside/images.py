@@ -32,8 +32,7 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 class DeviceImage:
     """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in anonymous memory. Under
     emulation page faults and copies are slow, and so is comparing pages that share one of QEMU's TLB entries (256 or
-    more). So images lie in huge pages, and half a TLB away from the image ``beside`` (32 MiB: 50 ms rather than
-    475)."""
+    more). So images lie in huge pages, half a TLB away from the image ``beside`` (32 MiB: 50 ms, not 475)."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
@@ -98,8 +97,7 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return where ``image`` differs from ``other``, in blocks of the smallest step; if ``within`` is given, look only
-    there."""
+    """Return where ``image`` differs from ``other``, in blocks of the smallest step; only in ``within``, if given."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:

@@ -1,6 +1,5 @@
-"""A block device that completes writes late, by a process that serves the kernel's nbd driver
-(include/uapi/linux/nbd.h). dm-delay would complete a write that nothing waits for before a later one that the file
-system waits for."""
+"""A block device that completes writes late, by a process behind the kernel's nbd (include/uapi/linux/nbd.h). dm-delay
+would complete a write that nothing waits for before a later one that is waited for."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ SETTLED_SECONDS = 0.01  # without requests until one more write is done: over tw
 
 
 class LateDisk:
-    """Disk ``number``, ``length`` bytes of ``work`` from ``start`` on. Completes the ``youngest`` or else the oldest
-    write first."""
+    """Disk ``number``, ``length`` bytes of ``work`` from ``start``. Completes the ``youngest`` or oldest write
+    first."""
 
     attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
 

@@ -69,8 +69,7 @@ class Look:
         """The last status (mtime in ns), content, flags and entry of paths without attribute, fault or touched time."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return every name below the root. Times from ``since`` on (ns; None: now) were set by recovery or by this
-        look."""
+        """Return every name below the root. Times from ``since`` on (ns; None: now) are set by recovery or the look."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -293,8 +292,7 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
-    """Return up to ``most`` bytes of a file without zeros and holes, an error if any, and whether reading stopped at
-    ``most``."""
+    """Return up to ``most`` bytes of a file without zeros and holes, an error or None, and whether it has more."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False
@@ -345,8 +343,7 @@ def is_of_the_file_system(name: str) -> bool:
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """Return permission bits, user, group and mtime (ns). The mtime is 0 if a recording, or a later step, has set
-    it."""
+    """Return permission bits, user, group and mtime (ns). mtime is 0 if a recording, or a later step, set it."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 

@@ -113,8 +113,7 @@ HANDLERS: dict[str, Handler] = {
 
 
 def main() -> None:
-    """Serve until the host closes the stream. If the command has an argument and the guest a port, serve by the
-    port."""
+    """Serve until the host closes the stream. With an argument, if the guest has a port, serve by that."""
     requests: BinaryIO = sys.stdin.buffer
     replies: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # no output may get between the frames

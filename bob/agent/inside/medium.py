@@ -1,6 +1,6 @@
 """The contents of the probed device: packed base images, and one *medium*, which is two images of the device. A state
-changes ``work``; afterwards the changed parts are put back from ``pristine``, so no whole image is copied. After a
-failure ``work`` is unknown: :func:`drop` it."""
+changes ``work``; then the changed parts are put back from ``pristine``, so nothing copies an image. After a failure
+``work`` is unknown: :func:`drop` it."""
 
 from __future__ import annotations
 
@@ -78,8 +78,7 @@ class ScratchMedium:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Return where ``work`` differs from ``pristine``. It compares only ``written``, if given, but now and then
-        everything."""
+        """Return where ``work`` differs from ``pristine``. Compares only ``written``, if given, or now and then all."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None
@@ -99,8 +98,7 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
-    """Return the medium without a base, ``length`` bytes long: in the guest's memory from ``address`` on, or in a
-    file."""
+    """Return the medium without a base, ``length`` bytes long: in memory from ``address`` on, or in a file."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()

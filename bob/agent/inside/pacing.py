@@ -1,6 +1,5 @@
-"""Make a program wait after each change, as on a slow machine: while bob stops strace, the program waits. A *neighbour*
-may sync a file of its own then. If the file system has one journal for all, that commits the program's changes while
-their data is pending."""
+"""Make a program wait after each change, as on a slow machine: while bob stops strace, it waits. A *neighbour* may sync
+its own file then. With one journal for all, that commits the program's changes while their data is pending."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ PART = 64 * 1024
 
 
 class Port(io.RawIOBase):
-    """The device while standard input is open. It does not report if the host's end is opened again, and a write waits
-    while no host reads."""
+    """The device while standard input is open. It does not report another host, and without a host a write waits."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -71,8 +71,8 @@ def state_of(pid: int) -> str:
 
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
-    """Wait until a child ends, ``is_enough()`` or ``seconds`` are over; return whether it has ended. It is not reaped.
-    The wait wakes up now and then: while all of a guest sleeps, virtual time jumps to the next timer, however slow the
+    """Wait until a child ends, ``is_enough()`` or ``seconds`` are over; return whether it ended, without reaping it.
+    The wait wakes up at times: while all of a guest sleeps, virtual time jumps to the next timer, however slow the
     disk."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
@@ -141,8 +141,7 @@ def do_not_spare(pid: int) -> None:
 
 
 class ScriptBounds:
-    """The limits of a script that is about to start while the processes ``but`` run. strace's output goes to
-    ``calls``."""
+    """The limits of a script that will start while the processes ``but`` run. strace's output goes to ``calls``."""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls

@@ -57,8 +57,7 @@ warm: WarmPython | None = None  # the process that forks for the program's check
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Replace the program's files by those in the tar archive ``blob``; with ``world``, its scripts see a root of their
-    own."""
+    """Replace the program's files by the tar archive ``blob``; with ``world``, its scripts see a root of their own."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -174,8 +173,7 @@ def _environment() -> dict[str, str]:
 
 
 def how_it_ended(ended: ScriptExit, seconds: float) -> str:
-    """Return in words how a script ended, with the last line of its output, and whether the file system under test is
-    full."""
+    """Return in words how a script ended, its output's last line, and whether the file system under test is full."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     with suppress(OSError):
@@ -188,8 +186,7 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A started script: the command ``words`` in ``folder``, under a ``tracer`` (empty: none), or a fork of
-    ``forks``."""
+    """A started script: command ``words`` in ``folder``, under a ``tracer`` (empty: none), or a fork of ``forks``."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
@@ -228,9 +225,8 @@ class Script:
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
-        """Wait for the script's end, and kill the processes that it leaves. Raises Denial if it exceeds a limit. If a
-        process waits for a disk when the time is over, it gets as much time again: virtual time outruns a busy host's
-        disk."""
+        """Wait for the script's end, and kill what it leaves running. Raises Denial if it exceeds a limit. If a process
+        waits for a disk when time is up, it gets as much again: virtual time outruns a busy host's disk."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if processes.ends_within(self._process.pid, seconds, self._takes_too_much):

@@ -124,8 +124,7 @@ class RecordedDisks:
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
         """Wait until nothing is dirty and no write came for ``quiet`` seconds; raise Denial after ``deadline`` seconds.
-        A file system that never stops committing gets ``enough`` seconds (unless 0), and may leave a few dirty
-        pages."""
+        A file system that commits all the time gets ``enough`` seconds (unless 0), and may leave some dirty pages."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:

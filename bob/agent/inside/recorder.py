@@ -40,8 +40,7 @@ PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"  # a hanging task (kernel/hu
 
 
 def say(step: str) -> None:
-    """Print the next step on the console: if the kernel hangs, the host reads there in which step
-    (bob/agent/loss.py)."""
+    """Print the next step on the console: if the kernel hangs in it, the host reads that (bob/agent/loss.py)."""
     with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
         write_text(PRINTK, ERRORS_TOO)
         console.write(f"bob: at {step}\n".encode())
@@ -53,7 +52,7 @@ def narrator(narrates: bool) -> Callable[[str], None]:
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, with the layers of the ``subject``; ``with`` traces them, and ``more``
+    """Recorded disks over a copy of ``base``, with the ``subject``'s layers; ``with`` traces them and ``more``
     events."""
 
     def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
@@ -118,8 +117,7 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Map existing paths to inode number and ``InodeStatus`` fields. lstat, not a listing: that would dirty an
-    atime."""
+    """Map existing paths to inode number and ``InodeStatus`` fields. It uses lstat: a listing would dirty an atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -183,8 +181,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the recovery of a boot after a crash (check and mount) between two marks; the reply is as of
-    :func:`record`."""
+    """Record a boot's recovery after a crash (check, mount) between two marks; reply as :func:`record`."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")

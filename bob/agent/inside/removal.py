@@ -1,5 +1,4 @@
-"""Remove everything in a file system and say why something stays. The agent changes into each folder, so no path is too
-long."""
+"""Remove everything in a file system, or say why not. The agent changes into each folder, so no path is too long."""
 
 from __future__ import annotations
 

@@ -114,8 +114,7 @@ class StateSession:
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
-        """Return pairs of a changed stretch's number and the number of its content: comparing takes less than
-        hashing."""
+        """Return pairs of a changed stretch's number and its content's number: comparing takes less than hashing."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):

@@ -1,5 +1,4 @@
-"""statx(2) and inode flags: all that is known of a name without reading the file. Python has statx only from 3.15
-on."""
+"""statx(2) and inode flags: all that is known of a name without reading the file. Python has statx from 3.15 on."""
 
 from __future__ import annotations
 

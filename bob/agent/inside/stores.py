@@ -61,8 +61,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file, its last content and mappings by task. ``told`` is strace's text for the file, ``line`` that of
-    its first mapping."""
+    """A mapped file, its last content and mappings by task. ``told`` is strace's name of it, ``line`` its first
+    ``mmap``."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -100,8 +100,7 @@ class StoreFilter:
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
-        """Return the lines that replace ``line``: stores before it, and itself. Stores in a file that the call changes
-        follow later."""
+        """Return stores, then ``line``. Stores in a file that the call changes go to ``left``."""
         taken = self._lines.take(line)
         if taken is None:  # a frame
             return [line]

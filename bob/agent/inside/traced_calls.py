@@ -1,5 +1,4 @@
-"""The system calls that strace records, and those among them that change something: after these a paced program
-waits."""
+"""The system calls that strace records, and those that change something: after these a paced program waits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A model as a class for ALICE's replayer (github.com/madthanu/alice), and what such a class cannot express
-(``alice.py.j2``)."""
+"""A model as a class for ALICE's replayer (github.com/madthanu/alice), and what it cannot express (``alice.py.j2``)."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import fill
