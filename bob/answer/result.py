@@ -54,7 +54,7 @@ class Environment:
 @dataclass(frozen=True, slots=True)
 class Cause:
     """The common cause of the violations of one finding (docs/search.md). ``block`` is the sort of block whose loss
-    breaks the ``rule``, ``fate`` is lost or torn, and ``flush`` is the place of the flush that should have saved it:
+    breaks the ``rule``, ``fate`` is lost or torn, ``flush`` the place of the flush that should have saved it. All are
     empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of change do."""
 
     rule: str

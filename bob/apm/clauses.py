@@ -84,7 +84,7 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """If part of an ``after`` change persisted, earlier ``before`` ones are whole, unless a call syncs that part
+    """If part of an ``after`` change persisted, earlier ``before`` ones are whole, unless a call syncs that change
     alone."""
 
     before: Means

@@ -1,1 +1,1 @@
-"""The name of every write, from the on-disk format of its file system; ``naming`` is the way in."""
+"""The name of every write, from the on-disk format of its file system; callers use :mod:`bob.blocks.naming`."""

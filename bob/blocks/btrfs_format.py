@@ -1,4 +1,4 @@
-"""The on-disk structures of btrfs that names of blocks need, little-endian. The source is Linux
+"""The on-disk structures of btrfs that bob needs to name blocks, little-endian. The source is Linux
 ``include/uapi/linux/btrfs_tree.h`` and ``fs/btrfs/ctree.h``."""
 
 from construct import Bytes, Int8ul, Int16ul, Int32ul, Int64ul, Padding, Struct

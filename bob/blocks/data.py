@@ -9,7 +9,7 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
-    """Return ``written`` as a part if it has a workload's data, else None; it begins at ``sector`` of its write."""
+    """Return ``written`` (from ``sector`` of its write on) as a part if it has a workload's data, else None."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}
@@ -26,7 +26,7 @@ def data_part(written: bytes, sector: int, place: int | None) -> WritePart | Non
 
 
 def writers_of(data: bytes) -> str:
-    """Return words for the operations with data somewhere in a metadata block; empty if none."""
+    """Return words for the operations whose data is in a metadata block; empty if none."""
     numbers = operations_in(data)
     return operation_words([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
 
@@ -44,7 +44,7 @@ def rest_part(written: bytes, place: int) -> WritePart:
 
 
 def owned_part(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return a block without recognisable content, by the file that it belongs to."""
+    """Return a block without recognisable content, named after the file that owns it."""
     if owner is not None and owner.role == "data":
         return rest_part(piece.written, piece.block)
     return owned(unknown(piece.block), owner)

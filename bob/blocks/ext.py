@@ -1,4 +1,4 @@
-"""ext2, ext3 and ext4: the writes of a trace, at home and in the journal."""
+"""ext2, ext3 and ext4: the writes of a trace, in place and in the journal."""
 
 from collections.abc import Iterator
 

@@ -13,7 +13,7 @@ from bob.workload.pattern import STALE_CELL
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return what a block is: by fixed place, content, then its known ``owner``."""
+    """Return what a block is: by fixed place, else by content, else by its known ``owner``."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)

@@ -1,4 +1,4 @@
-"""Directory blocks of ext2, ext3 and ext4, recognised by their chain of entries."""
+"""Directory blocks of ext2, ext3 and ext4, which bob recognises by their chain of entries."""
 
 import struct
 

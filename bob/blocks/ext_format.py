@@ -1,5 +1,5 @@
-"""The on-disk structures of ext2, ext3 and ext4 that names of blocks need, little-endian; lengths are bytes. The source
-is Linux ``fs/ext4/ext4.h``, ``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``."""
+"""The on-disk structures of ext2, ext3 and ext4 that bob needs to name blocks, little-endian; lengths are bytes. The
+source is Linux ``fs/ext4/ext4.h``, ``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``."""
 
 from construct import Array, Bytes, Int8ul, Int16ul, Int32ul, Padding, Struct
 

@@ -1,4 +1,4 @@
-"""The places of an ext2, ext3 or ext4 file system, by its superblock and group descriptors."""
+"""Where an ext2, ext3 or ext4 file system has its metadata, by its superblock and group descriptors."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def read_superblock(data: bytes) -> Any:
 
 
 class ExtGeometry:
-    """The places of one file system. Lengths are bytes; blocks are its own. Raises ValueError for a bad superblock."""
+    """The places of one file system's metadata, in its blocks. Raises ValueError for a bad superblock."""
 
     def __init__(self, medium: OverlayMedium) -> None:
         superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))

@@ -1,5 +1,5 @@
 """f2fs: the areas of the disk, node blocks by their footer, and data by its pattern. The structures are from Linux
-``include/linux/f2fs_fs.h``, little-endian. Directories and others stay unknown."""
+``include/linux/f2fs_fs.h``, little-endian. Directories and all else stay unknown."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class F2fs:
         return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn nothing: a node block names its own inode."""
+        """Do nothing: each node block has its own inode's number."""
 
     def _part(self, piece: BlockPiece) -> WritePart:
         if piece.block < self._main:

@@ -13,7 +13,7 @@ class Items:
         self._bodies: dict[ItemKey, bytes] = {}
 
     def differences(self, leaf: Mapping[ItemKey, bytes]) -> tuple[dict[ItemKey, bytes], dict[ItemKey, bytes]]:
-        """Return the items that are new or changed in ``leaf``, and the items of its range that are gone."""
+        """Return the items that are new or changed in ``leaf``, and those in its range of keys that it lacks."""
         if not leaf:
             return {}, {}
         changed = {key: body for key, body in leaf.items() if self._bodies.get(key) != body}
@@ -29,7 +29,7 @@ class Items:
         return {key: self._bodies[key] for key in self._keys[start:stop]}
 
     def update(self, leaf: Mapping[ItemKey, bytes]) -> None:
-        """Replace the items of the range of ``leaf``."""
+        """Replace all items in the range of keys of ``leaf`` by its items."""
         changed, gone = self.differences(leaf)
         for key in gone:
             del self._bodies[key]

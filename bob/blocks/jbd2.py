@@ -49,14 +49,14 @@ REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
 
 
 class Tag(NamedTuple):
-    """One entry of a descriptor block: the home of the copy, and whether its magic number was replaced by zeros."""
+    """One entry of a descriptor block: the copied block, and whether zeros replace a magic number in the copy."""
 
     home: int
     escaped: bool
 
 
 class Jbd2Journal:
-    """The journal in ``blocks`` (its own order) of a file system."""
+    """The journal in ``blocks`` of a file system, in the journal's order."""
 
     def __init__(self, blocks: Sequence[int], read: Callable[[int], bytes]) -> None:
         self._blocks = blocks

@@ -18,7 +18,7 @@ class JournaledBlock(NamedTuple):
 
 
 class Journal(Protocol):
-    """A journal, which is shown its blocks as they are written."""
+    """A journal. Callers show it its blocks as they are written."""
 
     def has(self, block: int) -> bool:
         """Return whether ``block`` of the file system belongs to the journal."""
@@ -32,7 +32,7 @@ class Journal(Protocol):
 
 class Journaled(ABC):
     """A file system of ``blocks`` blocks of ``block_bytes``. ``_latest`` is the device as if each copy in the journal
-    were at its home: a write to the journal shows its changes."""
+    were in place already, so a write to the journal shows what it changes."""
 
     def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
         self.owners = Owners()

@@ -1,4 +1,4 @@
-"""The device at some write of the trace. bob keeps only the pages that were read or written."""
+"""The content of the device at some write of the trace. Only pages that were read or written are in memory."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
     """Return one name per write of the trace, in order. Never raises for the content of blocks. ``fs`` is the driver's
-    name: for an unknown one, bob recognises only data. ``inodes`` are the paths by inode number."""
+    name: if it is unknown, bob recognises only data. ``inodes`` has paths by inode number."""
     medium = OverlayMedium(base.length, base.sector)
     # A volume on several disks has its own places.
     family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)

@@ -29,4 +29,4 @@ class Other:
         return (data_part(data, 0, None) or UNKNOWN,)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn nothing."""
+        """Do nothing."""

@@ -1,5 +1,5 @@
-"""The file of each block, at each write of a trace. A file system often writes a block before its map, so a block
-without an owner belongs to the next that claims it."""
+"""The file of each block, at each write of a trace. A file system often writes a block before its map. So a block
+without an owner belongs to the next file that claims it."""
 
 import stat
 from bisect import bisect_right
@@ -42,7 +42,7 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the last owner (with this ``role``, if given) of ``block`` up to write ``index``, or else the next."""
+        """Return the last owner (with this ``role``, if given) of ``block`` up to write ``index``, else the next."""
         times = self._times.get(block)
         if times is None:
             return None

@@ -29,8 +29,8 @@ class DataRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WritePart:
-    """One block of a write, or several (``blocks``) of one sort. ``place`` is a key of the family's :class:`Owners`: it
-    leads to the file, in ``role`` only if the content shows one. ``of`` is the inode that the block itself names. This
+    """One block of a write, or several (``blocks``) of one sort. ``place`` is a key of the family's :class:`Owners`,
+    which know the file; ``role`` is set if the content shows it. ``of`` is the inode whose number is in the block. The
     write changes ``inodes``; ``notes`` say what else."""
 
     kind: BlockKind
@@ -48,7 +48,7 @@ UNKNOWN = WritePart(BlockKind.UNKNOWN, "unknown")
 
 
 def unknown(place: int) -> WritePart:
-    """Return an unknown block, at a place that a file may turn out to own."""
+    """Return an unknown block at ``place``; later writes may show which file owns it."""
     return replace(UNKNOWN, place=place)
 
 
@@ -70,7 +70,7 @@ _BY_ROLE = {
 
 
 def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
-    """Return ``part``; if it is unknown, as the block that its ``owner`` implies."""
+    """Return ``part``; if its kind is unknown, with the kind and name that its ``owner`` implies."""
     if part.kind is not BlockKind.UNKNOWN or owner is None:
         return part
     kind, what = _BY_ROLE[owner.role]
@@ -104,4 +104,4 @@ class Family(Protocol):
         """Return what write ``index`` consists of."""
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn from write ``index`` where blocks belong."""
+        """Process write ``index``, which is now on the medium: which files own which blocks."""

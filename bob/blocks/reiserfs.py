@@ -1,4 +1,4 @@
-"""reiserfs: the writes of a trace, at home and in the journal."""
+"""reiserfs: the writes of a trace, in place and in the journal."""
 
 from typing import Any
 

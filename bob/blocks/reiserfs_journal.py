@@ -11,7 +11,7 @@ from bob.blocks.parts import WritePart, journal
 
 
 class ReiserfsJournal:
-    """The ``size`` blocks from block ``first``, and the header behind them; ``read`` gives any file-system block."""
+    """The journal: ``size`` blocks from block ``first`` on, then its header; ``read`` returns any file-system block."""
 
     def __init__(self, first: int, size: int, read: Callable[[int], bytes]) -> None:
         self._first, self._size = first, size

@@ -59,7 +59,7 @@ def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
 def notes(
     before: Mapping[ItemKey, bytes], changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]
 ) -> tuple[str, ...]:
-    """Return what a leaf changes: names, and data in the leaf itself. ``before`` has what ``changed`` replaces."""
+    """Return what a write of a leaf changes: names, and data in it. ``before`` has the old items of ``changed``."""
     old = _names({**before, **gone})
     new = _names(changed)
     sorts = (("adds", sorted(new - old)), ("removes", sorted(old - new)))

@@ -32,8 +32,8 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others. All writes
-    of one sort have the same words, by the last part of the most common kind."""
+    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others. Writes of
+    one sort share its words; the last part of the most common kind decides."""
 
     kind: BlockKind
     text: str

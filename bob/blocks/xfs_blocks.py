@@ -44,7 +44,7 @@ _DIRECTORIES = (b"XDB3", b"XDD3")
 
 
 def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePart | None:
-    """Return one of the sectors at the beginning of an allocation group; None if it is unknown."""
+    """Return what one of the first sectors of an allocation group is; None if unknown."""
     magic = piece.after[:4]
     if magic == form.SUPERBLOCK_MAGIC:
         return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
@@ -61,7 +61,7 @@ def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
-    """Return the changed inodes by number; of new ones only those in use."""
+    """Return the changed inodes by number; new inodes only if they are in use."""
     size, found = geometry.inode_bytes, {}
     if piece.after[:2] == form.INODE_MAGIC:
         for at in range(0, len(piece.after) - size + 1, size):

@@ -1,4 +1,4 @@
-"""The on-disk structures of xfs that names of blocks need, big-endian; log items have their machine's order (here
+"""The on-disk structures of xfs that bob needs to name blocks, big-endian; log items have the machine's order (here
 little). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and ``xfs_log_format.h``."""
 
 from construct import Array, Bytes, Int8ub, Int16ub, Int16ul, Int32ub, Int32ul, Int64ub, Int64ul, Padding, Struct

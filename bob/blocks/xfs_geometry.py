@@ -16,8 +16,8 @@ _MOST_RECORDS = 1 << 14
 
 
 class XfsGeometry:
-    """One file system, in bytes. A *block* counts from the start of the device; xfs has the group in the upper bits.
-    Raises ValueError for a bad superblock."""
+    """One file system; lengths are bytes. A *block* counts from the start of the device; xfs's own numbers have the
+    group in the upper bits. Raises ValueError for a bad superblock."""
 
     def __init__(self, medium: OverlayMedium) -> None:
         data = medium.read(0, 512)
@@ -43,7 +43,7 @@ class XfsGeometry:
             self.log = range(start * self.block_bytes, (start + superblock.logblocks) * self.block_bytes)
 
     def block(self, number: int) -> int:
-        """Return the block of xfs's ``number``, counted from the start of the device."""
+        """Return the block with xfs's ``number``, counted from the start of the device."""
         group, in_group = number >> self._group_bits, number & ((1 << self._group_bits) - 1)
         return group * self.group_blocks + in_group
 

@@ -46,7 +46,7 @@ _ITEMS = {
 
 @dataclass(frozen=True, slots=True)
 class LoggedItems:
-    """The items of a record: inode numbers, other things by name, and the extents of inodes (on-disk form)."""
+    """The items of a record: inode numbers, other items by name, and the extents of inodes (on-disk form)."""
 
     inodes: tuple[int, ...] = ()
     things: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class XfsLogReader:
     _regions: int = 0  # those of the current item still to come
 
     _extents_of: tuple[int, int] | None = None
-    """The inode whose extents are due, and the number of regions before them."""
+    """The inode whose extents come next, and the number of regions before them."""
 
     _known: dict[int, list[tuple[WritePart, LoggedItems]]] = field(default_factory=dict)
 

@@ -101,8 +101,8 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 def durability_rows() -> Iterator[Property]:
     """Yield a row for each thing that a call at a workload's end may make durable: ``CALL.WHAT``
-    (probes/rows/durability.toml). A row can ask for less than its words promise in a model: as data only overwrites and
-    zeros, and after a directory's sync only files in it."""
+    (probes/rows/durability.toml). A row may test less than its words mean in a model: for data only overwrites and
+    zeros, after a directory's sync only files in it."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with it

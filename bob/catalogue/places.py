@@ -1,4 +1,4 @@
-"""The place of a row of a finer matrix in a grid, down and across."""
+"""The place of a row of a finer matrix in a grid: its row and column."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from bob.workload.kinds import ChangeKind, Relation
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A grid, with the names of its rows and columns in order; ``asks`` mentions the rows first."""
+    """A grid, with the names of its rows and columns in order; ``asks`` is its question."""
 
     name: str
     asks: str

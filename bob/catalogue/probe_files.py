@@ -1,5 +1,5 @@
-"""Probe files: one TOML file for each property, with its question, judgement and workloads (docs/extend.md). A
-mistake in a file is a UsageError that names both."""
+"""Probe files: one TOML file for each property, with its question, judgement and workloads (docs/extend.md). A mistake
+is a UsageError with the file's name and the mistake."""
 
 import math
 import re
@@ -85,7 +85,7 @@ def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
 
 
 def load_workloads(path: Path) -> tuple[Workload, ...]:
-    """Return the workloads of a file that has nothing else."""
+    """Return the workloads of a file without a property."""
     text = toml(path, _IS_IT)
     with mistakes_in(path.name, _HINT):
         return _workloads(declared(WorkloadsDeclaration, text).workloads)
@@ -130,7 +130,7 @@ def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError if a property of the user's cannot have this name, which names files, too."""
+    """Raise ValueError if a property of the user's cannot have this name; it becomes part of file names."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", name):
         raise ValueError(f"invalid property name {name!r}; expected letters, digits, '-' and '_', at most 80")
     if name in RESERVED:
@@ -155,7 +155,7 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each text; one with a shell's range once for each number: ``create /d/f{01..20}``."""
+    """Yield each text, repeated for each number if it has a shell's range: ``create /d/f{01..20}``."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
         if found is None:
@@ -170,7 +170,7 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
     """Return a finish: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later|directory``, or with
-    ``fdatasync``. ``later`` is the file that the last operation made or wrote, ``directory`` its directory."""
+    ``fdatasync``. ``later`` is the file that the last operation created or wrote, ``directory`` its directory."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

@@ -1,4 +1,4 @@
-"""The request of a probe; run.json has it, for judging again and resuming."""
+"""The request of a probe. run.json has it, so that a run can be judged again or resumed."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where guests run: ``connect`` is a libvirt (None: bob's own), ``jobs`` guests in parallel (None: as many as fit).
-    With the address of a Dask ``scheduler`` they run on its workers; ``jobs`` then counts for each parcel (None: one).
-    """
+    """Where guests run: ``connect`` is a libvirt URI (None: bob's own), ``jobs`` the number of parallel guests (None:
+    as many as fit). With the address of a Dask ``scheduler`` they run on its workers; ``jobs`` then counts for each
+    parcel (None: one)."""
 
     connect: str | None = None
     jobs: int | None = None
@@ -40,8 +40,8 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A configuration, properties, and how deep to look. ``properties`` are shipped ones among ``rows``, ``probes`` the
-    user's own; without either, all of ``rows``. ``budget`` is in mounts per workload, ``audit`` the share of
+    """A configuration, properties, and how much to explore. ``properties`` are shipped ones among ``rows``, ``probes``
+    the user's own; without either, all of ``rows``. ``budget`` is in mounts per workload, ``audit`` the share of
     predictions that more mounts check. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause``
     also lists findings by cause; ``pace`` is for the recording of a program."""
 
@@ -74,7 +74,7 @@ class ProbeRequest:
 
 
 class ProbeDocument(PropertyDocument, frozen=True):
-    """A whole probe of the user's: its file may be gone when the run is resumed."""
+    """A whole probe of the user's, because its file may be gone when the run is resumed."""
 
     row: int
     workloads: tuple[WorkloadDocument, ...]

@@ -12,8 +12,8 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """Return the workloads of the request's own probes, and those of its rows that ask for one of its properties. So
-    bob judges a property on the same workloads, asked alone or with others."""
+    """Return the workloads of the user's own probes, and those of the requested rows that test a requested property. So
+    bob judges a property on the same workloads, requested alone or with others."""
     lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
     shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
     brought = (workload for probe in request.probes for workload in probe.workloads)
@@ -40,7 +40,7 @@ def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[W
 
 
 def distinct(workloads: Iterable[Workload]) -> list[Workload]:
-    """Return ``workloads`` without those that differ in their names alone, in order."""
+    """Return ``workloads`` in order, without those that differ from an earlier one only in their name."""
     seen: dict[object, Workload] = {}
     for workload in workloads:
         seen.setdefault(recorded_as(workload), workload)

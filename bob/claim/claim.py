@@ -24,7 +24,7 @@ PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob d
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The work behind a crash state; inode numbers and other statuses by name, before and after the operations."""
+    """The work before a crash, with inode numbers and other statuses by name, before and after the operations."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -44,7 +44,7 @@ class View(Protocol):
         """The tree after the mount."""
 
     def complaints(self) -> Sequence[Complaint]:
-        """The kernel's complaints at the mount, and faults that a closer look finds."""
+        """The kernel's complaints at the mount, and faults that the checker or the removal of all files shows."""
 
     def undisturbed(self) -> Observation:
         """The tree after a recovery without a crash."""
@@ -71,7 +71,7 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot do something with a witness, to end "the witness X is of ...", and a hint."""
+    """The reason why bob cannot do something with a witness (it ends "the witness X is of ..."), and a hint."""
 
     reason: str
     hint: str
@@ -89,18 +89,18 @@ class Claim(ABC):
 
     @property
     def name(self) -> str:
-        """The name of its witness's file, unique in the run."""
+        """The name of the claim in its witness's file name, unique in the run."""
         return self.kind
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The title of a witness of its breach, a noun phrase."""
+        """The title of a witness of a breach, a noun phrase."""
 
     @property
     @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """A heading and the text under it, which is empty if this bob does not know it."""
+        """A heading for the claim, and its text; the text is empty if this bob does not know the claim."""
 
     @property
     def operations(self) -> tuple[int, ...]:
@@ -108,12 +108,12 @@ class Claim(ABC):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The Debian packages that a guest needs to judge it, beside those of its image."""
+        """The Debian packages that a guest needs to judge the claim, in addition to those of its image."""
         return ()
 
     @property
     def no_shrinking(self) -> Refusal | None:
-        """The reason why its witnesses cannot shrink; None if they can, which takes a :class:`Judgeable`."""
+        """The reason why witnesses of the claim cannot be shrunk; None if they can (only for a :class:`Judgeable`)."""
         return None
 
     def headline(self, configuration: str) -> str:
@@ -122,11 +122,11 @@ class Claim(ABC):
 
     @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
-        """Return the evidence of a breach in one line; None if ``view`` does not break it. A state that does not mount
-        breaks only claims about mounting: its tree, if any, is the work of a repair."""
+        """Return the evidence of a breach in one line; None if ``view`` does not break the claim. A state that does not
+        mount breaks only claims about mounting: its tree, if any, is the work of a repair."""
 
     def kept(self, view: View, context: Context) -> bool:
-        """Return whether ``view`` surely keeps it. A view that cannot tell neither keeps nor breaks it."""
+        """Return whether ``view`` certainly keeps the claim. A view that cannot tell neither keeps nor breaks it."""
         return view.observation.mounted and self.broken(view, context) is None
 
     @property
@@ -135,22 +135,22 @@ class Claim(ABC):
         return ""
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        """Return one sentence about a crash that breaks it. ``found`` is the tree after the crash, if known."""
+        """Return one sentence about a crash that breaks the claim. ``found`` is the tree after the crash, if known."""
         return f"{decisive(line)}, and {self.breach}."
 
     def role(self, number: int) -> str:
-        """Return the part of operation ``number`` in it, in words; empty if it is not about that one."""
+        """Return the role of operation ``number`` in the claim, in words; empty if the claim is not about it."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return its fields in a witness (docs/formats.md)."""
+        """Return the fields of the claim in a witness (docs/formats.md)."""
         return {**NO_PROPERTY}
 
     @classmethod
     @abstractmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the claim of a witness; None if it is of another kind. ``known`` has properties that it need not
-        declare. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
+        """Return the claim of a witness; None if it is of another kind. ``known`` returns shipped properties, which a
+        witness need not declare. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +178,4 @@ class Judgeable(Claim):
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
-        """Return whether ``state`` is known to keep it."""
+        """Return whether ``state`` is known to keep the claim."""

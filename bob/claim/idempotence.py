@@ -1,4 +1,4 @@
-"""Idempotent recovery: a crash as a boot recovers, and the next recovery, lead to the tree of an undisturbed recovery.
+"""Idempotent recovery: a crash during recovery, then another recovery, lead to the tree of an undisturbed recovery.
 EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1 has no such property."""
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ def during_recovery(undisturbed: Observation, observation: Observation) -> str |
 
 
 def difference(before: Observation, after: Observation) -> str | None:
-    """Return how ``after`` differs from ``before``, in words, times of modification apart; None if it does not."""
+    """Return in words how ``after`` differs from ``before``, times of modification aside; None if it does not."""
     if not after.mounted or not before.mounted:
         return None if after.mounted == before.mounted else after.summary
     one, other = before.tree or {}, after.tree or {}

@@ -25,8 +25,8 @@ KINDS: Mapping[str, ClaimReader] = {
 
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
-    """Return the claim of a witness; ``known`` has properties that it need not declare. Raises MalformedError for an
-    unknown kind, and as :meth:`bob.claim.claim.Claim.read` does."""
+    """Return the claim of a witness; ``known`` returns shipped properties, which a witness need not declare. Raises
+    MalformedError for an unknown kind, and as :meth:`bob.claim.claim.Claim.read` does."""
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
     named = document.get("claim", claim.kind)  # older witnesses lack it
     if named not in KINDS:

@@ -1,4 +1,4 @@
-"""Claims that a crash state mounts, and without trouble."""
+"""Claims that a crash state mounts, and that it does so without trouble."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return the easiest of ``states``, which do not mount, and their number. ``observation`` is by outcome."""
+    """Return the easiest of ``states``, which do not mount, and their number. ``observation`` is by outcome number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0

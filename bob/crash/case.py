@@ -1,4 +1,4 @@
-"""A recording that is ready for the exploration of its crash states."""
+"""A recording, ready for the exploration of its crash states."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The number of crash states, and of the known ones among them."""
+"""The numbers of legal and of explored crash states."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,11 +13,11 @@ _ALL = -1
 class States:
     """The extent of an exploration, in numbers of legal states.
 
-    ``legal_writes`` have whole writes only; ``legal_sectors`` includes torn ones. ``explored`` ones mount, and have a
-    known outcome: a verdict rests on these. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of
-    this kind was explored (docs/design.md, section 5). ``mounted`` ones were really mounted, the others predicted.
-    Before :func:`bob.claim.verdict.judged_states`, ``explored`` and ``exhaustive`` include unmountable states.
-    """
+    ``legal_writes`` counts those of whole writes only; ``legal_sectors`` includes torn ones. ``explored`` counts those
+    that mount and have a known outcome: a verdict rests on these. ``exhaustive`` is ``"writes"``, ``"sectors"`` or
+    None: every legal state of this kind was explored (docs/design.md, section 5). ``mounted`` counts those that bob
+    mounted; it predicted the others. Before :func:`bob.claim.verdict.judged_states`, ``explored`` and ``exhaustive``
+    include unmountable states."""
 
     explored: Count
     legal_writes: Count
@@ -46,7 +46,7 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum over several workloads; exhaustive only as far as each of them is."""
+    """Return the sum over several workloads; it is exhaustive only as far as all of them are."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

@@ -1,5 +1,5 @@
-"""Sets of legal crash states of whole writes, counted and divided without a list. A *cube* fixes some writes, on the
-medium or lost. A read divides it by the write that shows in a sector, the last that landed there."""
+"""Sets of legal crash states of whole writes, counted and divided unlisted. A *cube* is all states in which some given
+writes are on the medium, and some lost. A read divides it by the write that shows in a sector, the last that landed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class GrowthMasks:
 
 
 class LegalStates:
-    """The legal states of whole writes at ``points``; ``state`` builds one from a point's number and a write mask."""
+    """The legal states of whole writes at ``points``; ``state`` builds one from a point's number and a mask."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
@@ -44,7 +44,7 @@ class LegalStates:
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """Return a state of the nonempty ``cube``: all allowed writes up to the last required one, none after it."""
+        """Return a state of the nonempty ``cube``: all allowed writes up to the last required one, and none after."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
@@ -59,7 +59,7 @@ class LegalStates:
         return self._settled(max(found, key=lambda medium: (medium ^ away).bit_count()))
 
     def sample(self, cube: Cube, random: Random) -> CrashState:
-        """Return a state of the nonempty ``cube``, each with the same probability."""
+        """Return a random state of the nonempty ``cube``; all are equally likely."""
         counts = self._counts(cube)
         number = random.randrange(sum(counts))
         at = 0

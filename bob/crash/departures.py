@@ -17,7 +17,7 @@ def distance(pending: Sequence[int], state: CrashState) -> int:
 
 
 def departures(pending: Sequence[int], state: CrashState) -> list[int]:
-    """Return the departures of ``state`` from its nearest clean prefixes: writes, in their order."""
+    """Return the writes (indexes, ascending) by which ``state`` departs from its nearest clean prefixes."""
     _away, shortest, longest = _nearest_prefixes(pending, state)
     kept, torn = set(state.kept), dict(state.torn)
     return [

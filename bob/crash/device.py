@@ -1,4 +1,4 @@
-"""The promises of the recorded device about an unflushed write (docs/design.md, section 3)."""
+"""What the recorded device promises about an unflushed write (docs/design.md, section 3)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SMALLEST_ATOMIC_BYTES = 8  # an aligned store on byte-addressable memory
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
     """A device with a ``write_cache`` (:mod:`bob.crash.caches`) that writes ``atomic_write_bytes`` all or nothing.
-    Atomic units are aligned on the device, so a write may have a shorter first or last unit; they count per write, from
-    0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of two, 8 or more."""
+    Atomic units are aligned on the device, so a write's first or last unit may be shorter; each write numbers its units
+    from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of two, 8 or more."""
 
     write_cache: WriteCache = VOLATILE
     atomic_write_bytes: int = SECTOR_BYTES

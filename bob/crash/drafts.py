@@ -1,5 +1,5 @@
-"""The systematic crash states: *drafts* of each kind at one growth point. The search drops most drafts as known. Every
-leading part of a generator's order is spread evenly, so a small budget sees a bit of everything."""
+"""The systematic crash states: *drafts* of each kind at one growth point. The search drops drafts with known contents.
+Every leading part of a generator's order is spread evenly, so a small budget covers a bit of everything."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,7 @@ def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
 
 
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
-    """Return the state with whole writes ``medium`` at its last legal point, from ``legal_at`` on."""
+    """Return the state with the whole writes ``medium``, at the last point from ``legal_at`` on where it is legal."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
@@ -92,14 +92,14 @@ def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator
 
 
 def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
-    """Yield each pending write torn at each boundary: its head or its tail, with all others kept and with none."""
+    """Yield states with one torn pending write, at each boundary: its head or tail, with all other writes or none."""
     return interleave(_tears(point, index, trace, model) for index in point.writes)
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Return where to tear write ``index``: numbers of units in its head, ascending. A write of up to 64 units has all
-    its boundaries, a longer one the first and last eight, the powers of two, and the sector boundaries. More than 64
-    sectors have up to 64 of the device's 4 KiB boundaries instead."""
+    """Return where to tear write ``index``: numbers of units in its head, ascending. For a write of up to 64 units
+    these are all boundaries, for a longer one the first and last eight, the powers of two, and sector boundaries (if it
+    has more than 64 sectors, up to 64 of the device's 4 KiB boundaries)."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)
@@ -113,7 +113,7 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 
 def parts(items: Sequence[int]) -> Iterator[int]:
-    """Yield unions of ``items`` (masks): every nonempty one of up to four, else all, each prefix, suffix and single."""
+    """Yield unions of ``items`` (masks): of up to four every nonempty one, else all, each prefix, suffix and single."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))
@@ -127,7 +127,7 @@ def parts(items: Sequence[int]) -> Iterator[int]:
 
 
 def spread(count: int) -> Iterator[int]:
-    """Yield ``range(count)`` so that every leading part is spread evenly: the ends, then middles of the gaps."""
+    """Yield ``range(count)`` so that each leading part of it is spread evenly: the ends, then middles of the gaps."""
     if count > 0:
         yield count - 1
     if count > 1:

@@ -31,8 +31,8 @@ def digest(content: bytes) -> bytes:
 
 class Payload:
     """Append-only sectors; a whole write is one run. ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros,
-    is "as in the base", row n + 1 sector n. ``contents`` has one row each: row n + 1 has m + 1 for the first sector m
-    with the content of sector n."""
+    means "as in the base", row n + 1 is of sector n. ``contents[n + 1]`` is m + 1 if m is the first sector with the
+    content of sector n."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -46,7 +46,7 @@ class Payload:
         return len(self._data) // SECTOR_BYTES
 
     def place(self, data: bytes) -> int:
-        """Return the first payload sector of ``data``, whole sectors; append them if they are new."""
+        """Return the first payload sector of ``data`` (whole sectors), which is appended if it is new."""
         if data in self._placed:
             return self._placed[data]
         at = self._placed[data] = self.sectors
@@ -115,13 +115,13 @@ class Composer:
         self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
 
     def key(self, state: CrashState) -> bytes:
-        """Return 16 bytes that are equal for two states of this trace exactly if all sectors are."""
+        """Return 16 bytes that are equal for two states of this trace if and only if all their sectors are."""
         vector = self._compose(state)  # first: it may add to the payload
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
     def disk(self, state: CrashState) -> bytes:
-        """Return 16 bytes that are equal for two states, of any traces over the same base, exactly if the disks are."""
+        """Return 16 bytes that are equal for two states, of any traces over one base, if and only if the disks are."""
         vector = self._compose(state)  # first: it may add to the payload
         below, base, apart, beside = self._floor_and_base
         rows = self._payload.digests.take(np.where(vector == 0, below, vector), axis=0)
@@ -148,13 +148,13 @@ class Composer:
         return below, base, np.array(apart, dtype=np.int64), beside
 
     def contents(self, state: CrashState) -> NDArray[np.int32]:
-        """Return a number for the content of each of ``sectors``, equal in two states exactly if the contents are."""
+        """Return a number for the content of each of ``sectors``: the same in two states if these are equal."""
         vector = self._compose(state)  # first: it may add to the payload
         return self._payload.contents.take(vector)
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """Return for each of ``sectors`` what can show there, in submission order; the last that landed shows."""
+        """Return for each of ``sectors`` the writes that can show, in submission order; the last that landed shows."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)

@@ -1,9 +1,8 @@
-"""The legal crash states: docs/design.md, section 3, reduced to a few moments.
+"""The legal crash states (docs/design.md, section 3), at the few moments that matter.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. Until a
 write becomes durable (:mod:`bob.crash.caches`), the pending set only grows. So a state is legal in the window if it is
-legal at a *growth point*: just before such a change, or at the end.
-"""
+legal at a *growth point*: just before such a change, or at the end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,10 +29,9 @@ class GrowthPoint:
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
 
-    A cache that keeps an order may lose writes that completed before the window: first comes one point for each, with
-    only this write pending. Raises UsageError if the cache's rule is for one disk and there are several; MalformedError
-    as :func:`check_trace`.
-    """
+    A cache that keeps an order may lose writes that completed before the window: the first points are one for each such
+    write, with only this write pending. Raises UsageError if the cache's rule is for one disk and there are several;
+    MalformedError as :func:`check_trace`."""
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
     if cache.one_disk_only and disks > 1:
@@ -100,6 +98,6 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def new_states(pending: int, becoming: int) -> int:
-    """Return the states of one point that do not recur at the next: subsets that lack some of ``becoming``."""
+    """Return how many states of one point do not recur at the next: subsets that lack some of ``becoming``."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

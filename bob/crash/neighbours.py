@@ -1,5 +1,5 @@
-"""The crash states next to one: equal but for one pending write, which is taken back. If one write less, or one more,
-does no harm, a violation depends on that write."""
+"""The *neighbours* of a crash state: equal except for one pending write, which is removed or added. If the neighbour
+breaks nothing, a violation depends on that write."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -17,8 +17,8 @@ class Neighbours:
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """Yield two groups of neighbours of ``state``, each with the index of the write that is taken back: departures
-        from the nearest clean prefixes, then other pending writes. A group of more than ``MOST`` is empty."""
+        """Yield two groups of neighbours of ``state``, each with the index of the write that differs: first departures
+        from the nearest clean prefixes, then other pending writes. A group of more than ``MOST`` is left empty."""
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
@@ -38,8 +38,8 @@ class Neighbours:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the causes (indexes of writes) in their order: ``state`` without one of them ``is_fine``. Departures from
-    a clean prefix come before all others."""
+    """Return the causes (indexes of writes): if one of them differs, the state ``is_fine``. Other writes than
+    departures from a clean prefix count only if no departure is one."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

@@ -21,8 +21,8 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones. The whole trace
-    has ``earlier`` growth points before those of the plan."""
+    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones. ``earlier`` is
+    the number of growth points of the whole trace before those of the plan."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -36,7 +36,7 @@ class Plan:
 
     @property
     def controls(self) -> tuple[CrashState, ...]:
-        """Return the state with only the writes that are durable at the start, and the state with every write."""
+        """Return two states: with only the writes that are durable at the start, and with every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     @property
@@ -45,7 +45,7 @@ class Plan:
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """Return the plan of the states that a crash can leave ``at`` that time. Raises as :func:`after_return`."""
+        """Return the plan of the states that a crash ``at`` that time can leave. Raises as :func:`after_return`."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -53,7 +53,7 @@ class Plan:
         return part
 
     def in_whole(self, state: CrashState) -> CrashState:
-        """Return a state of this plan as one of the whole trace's."""
+        """Return a state of this plan as a state of the whole trace."""
         return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
@@ -96,9 +96,8 @@ def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
     Its growth points are the last ones of the whole trace, with the same durable writes. A cache that keeps an order
-    may look back from the later time; each such state is also one of the whole trace's. Raises RecordingError without
-    the mark.
-    """
+    may look back from the later time; each such state is also a state of the whole trace. Raises RecordingError if the
+    mark is missing."""
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
         raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")

@@ -1,4 +1,4 @@
-"""Crash states beyond the systematic ones: all in a random order, or random ones; a seed repeats them."""
+"""Crash states beyond the systematic ones: all in a random order, or random ones. A seed repeats them."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,8 @@ MOST_TORN_AT_ONCE = 3  # writes in a random state: more would explain no more
 
 
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Yield every legal state once, in a random order; write i can be torn into ``units[i]`` parts (1: not at all).
-    Keeps a list of all: only for small numbers."""
+    """Yield every legal state once, in a random order; write i can be torn into ``units[i]`` parts (1: not at all). It
+    keeps them all in memory."""
     ends = list(accumulate(_states(point, units) for point in points))
     order = list(range(ends[-1]))
     rng.shuffle(order)
@@ -25,7 +25,7 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
     """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often. Points with
-    more pending writes come more often: the others run out of new states soon."""
+    more pending writes are drawn more often: the others soon run out of new states."""
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:
         [point] = rng.choices(points, cum_weights=weights)

@@ -1,8 +1,7 @@
 """The order of search: which legal crash states to try if not all fit the budget (docs/design.md, section 3).
 
 Each kind of state is a stage that goes round the growth points, and stages take turns, so a small budget sees every
-kind. It reserves room for all states of whole writes if they fit into three quarters of the budget.
-"""
+kind. If all states of whole writes fit into three quarters of the budget, the search reserves room for them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ FRUITLESS_DRAFTS = 2000  # drafts in a row without a new state stop an endless s
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A crash state of kind ``stage`` to look at; no earlier candidate has its ``key``, that is, its contents."""
+    """A crash state to explore, of the kind ``stage``; no earlier candidate has its ``key``, that is, its contents."""
 
     state: CrashState
     key: bytes
@@ -96,7 +95,7 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def exhaustive(self) -> str | None:
-        """Return what a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
+        """Return "sectors", "writes" or None: the states that are all explored once each candidate has an outcome."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

@@ -17,8 +17,8 @@ TornWrites = tuple[tuple[int, Ranges], ...]  # by index: some of a write's units
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """The content of the medium at growth point ``point`` beside its durable writes. ``kept`` are the pending writes
-    (indexes, ascending) that are there whole, ``torn`` those in part, in atomic units."""
+    """The content of the medium at growth point ``point``, in addition to its durable writes. ``kept`` has the pending
+    writes (indexes, ascending) that are there whole, ``torn`` those that are there in part, in atomic units."""
 
     point: int
     kept: tuple[int, ...] = ()

@@ -38,15 +38,15 @@ class WriteUnits:
         return self._first[-1]
 
     def number(self, write: int, sector: int) -> int:
-        """Return the part of write ``write`` that holds its sector number ``sector`` (from 0)."""
+        """Return the number of the part of ``write`` that contains its sector ``sector`` (from 0)."""
         return self._first[write] + (self._starts[write] + sector * SECTOR_BYTES) // self._sizes.atomic_write_bytes
 
     def separate(self, state: CrashState) -> bool:
-        """Return whether ``state`` is torn between parts only."""
+        """Return whether all tears of ``state`` are between parts."""
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
 
     def whole(self, cube: Cube) -> Cube:
-        """Return the states of whole writes in ``cube``, a cube of parts, as a cube of writes; it may be empty."""
+        """Return the states of whole writes in ``cube`` (of parts) as a cube of writes; it may be empty."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:

@@ -23,7 +23,7 @@ class Work(Protocol):
 
 
 def operations_of(work: Work) -> tuple[Operation, ...]:
-    """Return its operations; none if a program does the work."""
+    """Return the operations of ``work``; () if a program does it."""
     return work.operations if isinstance(work, Workload) else ()
 
 
@@ -35,5 +35,5 @@ def workload_in(work: Work) -> Workload:
 
 
 def document_of(work: Work) -> WorkloadDocument:
-    """Return its document; for a program only the name."""
+    """Return the document of ``work``; for a program only the name."""
     return WorkloadDocument.of(work if isinstance(work, Workload) else Workload(work.name, (), ()))

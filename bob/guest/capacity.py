@@ -20,7 +20,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Return how many of ``jobs`` guests may record at once, each with one more guest that waits."""
+    """Return how many of ``jobs`` guests may record at once: for each of these, another guest waits."""
     return max(1, jobs // 2)
 
 

@@ -1,4 +1,4 @@
-"""A libvirt domain as a machine that bob did not boot: its SSH server's address, and its return after a loss."""
+"""A libvirt domain as a machine that bob did not boot: its SSH server's address, and its restart after a loss."""
 
 import time
 from collections.abc import Iterator
@@ -27,8 +27,8 @@ class Domain:
         self._reset_at = 0.0
 
     def addresses(self) -> list[tuple[str, int | None]]:
-        """Return its SSH server's addresses: host, and port unless it is SSH's own. Raises GuestError if libvirt lacks
-        the domain or it is off; OSError while it lacks an address."""
+        """Return addresses of the domain's SSH server: host, and port (None: SSH's own). Raises GuestError if libvirt
+        does not know the domain or it is off, OSError while it has no address."""
         try:
             domain = self._found()
             if self._lost_at is not None:
@@ -45,7 +45,7 @@ class Domain:
         return found
 
     def lost(self, *, hangs: bool) -> None:
-        """Note that it was lost. If it ``hangs``, it does not come back by itself."""
+        """Note that the domain was lost. If it ``hangs``, it does not come back by itself."""
         self._lost_at = time.monotonic()
         self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
 

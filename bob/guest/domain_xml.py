@@ -119,7 +119,7 @@ _NETDEV = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A guest's identity on its host: all that two guests of one saved state differ in."""
+    """A guest's identity on its host, the only difference between two guests of one saved state."""
 
     uuid: UUID
 

@@ -1,4 +1,4 @@
-"""libvirt: quiet, with a running event loop, and with errors that name the missing package."""
+"""libvirt: silent, with a running event loop, and with errors that name the missing package."""
 
 import os
 import shutil

@@ -69,7 +69,7 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A given machine as an image. ``there``: the kernel modules that bob needs and that it has."""
+    """A given machine as an image. ``there`` has those kernel modules that bob needs and the machine has."""
 
     there: frozenset[str] = frozenset()
 
@@ -175,7 +175,7 @@ class _Lent:
 
 
 class GivenMachine:
-    """A machine while it is open. All users share one agent; after a loss they get a new one."""
+    """An open connection to a machine. All users share one agent; after a loss they get a new one."""
 
     def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
@@ -200,7 +200,7 @@ class GivenMachine:
 
     @contextmanager
     def agent(self) -> Iterator[Agent]:
-        """Yield its agent. Raises UsageError without root's rights or Python, GuestError, or GuestLost on a loss."""
+        """Yield the machine's agent. Raises UsageError without root's rights or Python, GuestError, or GuestLost."""
         with self._lock:
             if self._lent is None:
                 self._lent = self._started()

@@ -28,7 +28,7 @@ _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport
 @dataclass(eq=False)
 class Hypervisor:
     """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...`` A guest ends with
-    its block; if the process ends first, the reaper ends it."""
+    its ``with`` block; if the process ends first, the reaper ends it."""
 
     _connection: Any
     versions: Versions
@@ -46,9 +46,9 @@ class Hypervisor:
         *,
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
-        """Connect to bob's own libvirt in this process, or to ``uri`` on this machine. ``progress`` gets slow steps.
-        ``network`` is private by default, if possible and without ``uri``. Raises UsageError, MissingProgramError or
-        GuestError."""
+        """Connect to bob's own libvirt in this process, or to ``uri`` on this machine. ``progress`` is called with each
+        slow step. ``network`` is private by default, if that is possible and there is no ``uri``. Raises UsageError,
+        MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri

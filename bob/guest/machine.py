@@ -31,7 +31,7 @@ _LAST_BREATH = 2.0  # seconds for QEMU to end after a connection broke: its sock
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """A guest's output since it was started or restored."""
+    """The console output of a guest since it was started or restored."""
 
     path: Path
 
@@ -56,7 +56,7 @@ class Console:
 
 @dataclass(eq=False)
 class Guest:
-    """A running guest of :class:`bob.guest.hypervisor.Hypervisor`; ``port`` is the host's end of its port, if any."""
+    """A running guest of :class:`bob.guest.hypervisor.Hypervisor`; ``port`` is the socket of its port, if any."""
 
     spec: GuestSpec
     accelerator: Accelerator
@@ -94,7 +94,7 @@ class Guest:
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
-        """Start ``command``, which can use the port, and talk to it in the fastest way."""
+        """Start ``command``, which can use the port, and return the fastest stream to it."""
         if self.port is None:
             return self.shell.open_channel(command)
         return open_stream(self.port, self.shell, command, self.lost)
@@ -104,13 +104,13 @@ class Guest:
         return self._pidfd >= 0 and not reap.has_ended(self._pidfd, 0)
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
-        """Return the error for a connection that broke, or else a deadline that passed."""
+        """Return the error for a broken connection (``disconnected``) or a deadline that passed."""
         return GuestLost(diagnose(self.console, lambda: self.running, disconnected=disconnected), message)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let it run while the block lasts, then stop it. A guest in virtual time that waits for bob does not sleep,
-        but races from timer to timer, on a whole processor."""
+        """Let the guest run while the block lasts, then stop it. A guest in virtual time that waits for bob does not
+        sleep: it races from timer to timer, and keeps a processor busy."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -118,14 +118,14 @@ class Guest:
             self._signal(signal.SIGSTOP)
 
     def save(self, path: Path) -> None:
-        """Write its whole state to ``path``, which ends it. Raises libvirt's error; then it goes on."""
+        """Write the guest's whole state to ``path``, and end it. If that fails, it goes on; raises libvirt's error."""
         if self._shell is not None:
             self._shell.close()  # no connection survives
             self._shell = None
         self._domain.save(str(path))
 
     def kill(self) -> None:
-        """End it at once. Return when QEMU is dead."""
+        """End the guest at once. Return when QEMU is dead."""
         try:
             # Not libvirt's destroy: it waits for init to collect the dead QEMU, two seconds in some containers.
             reap.kill(self.qemu_pid, str(self.identity.uuid))

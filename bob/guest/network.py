@@ -1,5 +1,5 @@
-"""The network between bob and one guest, without other members or a route out. With privileges it is a namespace with a
-tap, otherwise QEMU's user network; the guest's address is the same, so that one image serves either."""
+"""The network between bob and one guest, with no other member and no route out. With privileges it is a namespace with
+a tap, otherwise QEMU's user network; the guest's address is the same, so that one image serves either."""
 
 import ctypes
 import os
@@ -33,13 +33,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Network:
-    """bob's way to one guest: here QEMU's user network, by a port of loopback."""
+    """A connection to one guest; this class uses QEMU's user network, by a port of loopback."""
 
     def start(self, do: Callable[[], T]) -> T:
         return do()
 
     def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
-        """Return host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError."""
+        """Return host and port of the guest's SSH server; ``monitor`` runs a command of its QEMU. Raises GuestError."""
         ports = _FORWARD.findall(monitor("info usernet"))
         if not ports:
             raise GuestError("QEMU does not forward a port to the guest", hint="is this QEMU built without slirp?")
@@ -50,7 +50,7 @@ class Network:
         return socket.create_connection(address, timeout)
 
     def hang_up(self) -> None:
-        """End all connections, since the guest is gone; here QEMU has closed its own."""
+        """End all connections after the guest is gone. Here nothing is left to do: QEMU has closed its own."""
 
 
 class PrivateNetwork(Network):
@@ -81,7 +81,7 @@ class PrivateNetwork(Network):
         raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
 
     def hang_up(self) -> None:
-        """Shut down all connections: TCP would go on sending to a guest that is gone, for minutes."""
+        """Shut down all connections: for minutes, TCP would go on sending to a guest that is gone."""
         self._gone = True
         for connection in tuple(self._connections):
             with suppress(OSError):  # it was closed already
@@ -108,7 +108,7 @@ class NetworkChoice:
 
 
 def choose_network() -> NetworkChoice:
-    """Return a private network if one can be made, else QEMU's, and why."""
+    """Return the kind of network, private if possible, else QEMU's, and the reason."""
     try:
         with network(NetworkKind.PRIVATE):
             return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")

@@ -1,5 +1,5 @@
 """A guest's port, a virtio-serial device: bytes to and from a program, faster than SSH (0.2 s of emulation for a MiB).
-Bytes of an earlier connection may come out of it, so a program begins with a word of its own."""
+It may still have bytes of an earlier connection, so a program first sends a word of its own."""
 
 import secrets
 import socket
@@ -45,7 +45,7 @@ class PortStream:
                 raise self._on_loss(True, _ENDED) from error
 
     def skip_to(self, word: bytes, timeout: float) -> None:
-        """Read up to ``word``: then the port is silent until a request. Raises as :meth:`read_exactly` does."""
+        """Read up to ``word``: after it, the port is silent until a request. Raises as :meth:`read_exactly` does."""
         last, end = b"", time.monotonic() + timeout
         while last != word:
             last = (last + self._received(_PART, timeout, end))[-len(word) :]
@@ -75,7 +75,7 @@ class PortStream:
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
     """Start ``command`` and talk to it by the port's socket ``path`` if possible, else by standard input and output.
-    With a port it gets the word to begin with, and says first whether it ``USES_PORT``. Raises ``on_loss()``."""
+    With a port, ``command`` gets the first word, and says first whether it ``USES_PORT``. Raises ``on_loss()``."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

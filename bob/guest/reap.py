@@ -1,4 +1,4 @@
-"""End what bob started when bob ends; also a script of its own, standard library only.
+"""When bob ends, end what bob started. Also runs as a script, so it imports only the standard library.
 
 A QEMU that libvirt started survives a killed bob (facts.md, "Guests"). This process reads lines (JSON arrays) from its
 standard input, a pipe from bob, and undoes them when the pipe ends::
@@ -7,9 +7,8 @@ standard input, a pipe from bob, and undoes them when the pipe ends::
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
     ["gone", UUID]         that domain is gone
 
-If bob ends in order, it waits for that. Its libvirt may still write into a root or start a QEMU meanwhile, so a child
-looks again when bob is gone; its argument is the process id of bob.
-"""
+A bob that ends in order waits for this process. Its libvirt may write into a root or start a QEMU meanwhile. So a
+child, whose argument is bob's process id, cleans up again when bob is gone."""
 
 import json
 import os
@@ -95,7 +94,7 @@ def destroy_domain(uri: str, uuid: str) -> None:
 
 
 def undo(lines: Iterable[str], owner: int | None) -> None:
-    """Read bob's lines until it is gone, then clean up after it. ``owner`` is its pidfd (None: it is gone)."""
+    """Read bob's lines until bob is gone, then clean up after it. ``owner`` is bob's pidfd (None: bob is gone)."""
     roots: set[str] = set()
     domains: dict[str, str] = {}
     for line in lines:

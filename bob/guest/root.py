@@ -64,7 +64,7 @@ class Reaper:
     @staticmethod
     @cache
     def shared() -> Reaper:
-        """Return this process's reaper, started the first time; the process waits for it at exit."""
+        """Return this process's reaper. The first call starts it; the process waits for it at exit."""
         reaper = Reaper()
         atexit.register(reaper.close)
         return reaper
@@ -81,7 +81,7 @@ class Reaper:
             self._tell("gone", uuid)
 
     def close(self) -> None:
-        """Undo everything now, and wait for it (20 seconds at most)."""
+        """Make the reaper undo everything now, and wait for it (20 seconds at most)."""
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -110,7 +110,7 @@ class Root:
     @staticmethod
     @cache
     def shared() -> Root:
-        """Return this process's root. The first time, remove dead bobs' roots and make it."""
+        """Return this process's root. The first call removes the roots of dead bobs, and makes it."""
         sweep()
         return _make()
 

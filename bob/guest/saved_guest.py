@@ -1,5 +1,6 @@
-"""Saved guests: ready guests on disk, restored in a second instead of booted in ten. libvirt restores only the saved
-UUID and name, and only once at a time. So each restore gets a copy with others of that length (0.1 s for 140 MB)."""
+"""Saved guests: booted guests on disk, which are restored in a second instead of booted in ten. libvirt restores a
+state only under the saved UUID and name, and only once at a time. So each restore gets a copy with another UUID and
+name of that length (0.1 s for 140 MB)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class BadState(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The saved state of a guest's definition, whether it exists or not. ``identity`` is the one it is saved under."""
+    """The file of a guest's saved state, whether it exists or not. ``identity`` is the one it is saved under."""
 
     path: Path
     identity: Identity
@@ -49,7 +50,7 @@ class SavedState:
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Put ``part`` in its place, durable: whole or absent after a crash of the host."""
+        """Rename ``part`` to ``path``, durably: after a crash of the host the state is whole or absent."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -75,7 +76,7 @@ class SavedState:
 
     @contextmanager
     def locked(self, seconds: float) -> Iterator[bool]:
-        """Hold the lock for saving this state; yield False if another process still has it after ``seconds``."""
+        """Take the lock for saving this state, and yield True; yield False if it is taken for ``seconds``."""
         with self.path.with_suffix(".lock").open("w") as handle:
             yield _is_locked(handle, seconds)
 

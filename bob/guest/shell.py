@@ -34,7 +34,7 @@ _log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of its errors
 @dataclass(frozen=True, slots=True)
 class ShellAddress:
     """An SSH server: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given. ``dial``
-    connects to host and port within some seconds; it raises OSError."""
+    connects to (host, port) within a number of seconds, or raises OSError."""
 
     host: str
     port: int
@@ -135,8 +135,8 @@ class CommandStream:
 
 
 class Shell:
-    """One SSH connection, usable from several threads. Losing it raises what ``on_loss`` returns. It sends no
-    keepalives: a waiting guest in virtual time would see hours go by without one."""
+    """One SSH connection, usable from several threads. If it is lost, methods raise what ``on_loss`` returns. It sends
+    no keepalives: for a waiting guest in virtual time, hours would pass between two."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class Shell:
             self._sftp.putfo(io.BytesIO(data), remote)
 
     def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
-        """Start ``command`` within ``timeout`` seconds, and talk to it. Messages use the name ``called``, if given."""
+        """Start ``command`` within ``timeout`` seconds, and talk to it. Messages call it ``called``, if given."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)

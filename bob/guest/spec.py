@@ -1,4 +1,4 @@
-"""The guest that is wanted, as plain data."""
+"""The specification of a guest, as plain data."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,8 +9,8 @@ from bob.image import Image
 
 
 class Clock(Enum):
-    """The guest's time. VIRTUAL counts executed instructions and jumps to the next timer when the guest is idle:
-    waiting is free, and a recording repeats itself. REAL is the host's."""
+    """The guest's time. VIRTUAL counts executed instructions and jumps to the next timer when the guest is idle: waits
+    take no time, and the same work gives the same recording. REAL is the host's time."""
 
     VIRTUAL = "virtual"
     REAL = "real"

@@ -137,8 +137,8 @@ def _finish(recipe: Recipe, part: Path) -> str:
 
 @contextmanager
 def scratch_folder(lock: TextIO) -> Iterator[Path]:
-    """Yield a scratch folder that other users may enter: apt's, and those of a user namespace. The lock file lists it
-    until it is gone, so that a later build removes the folder of a killed one."""
+    """Yield a scratch folder that other users (apt's, those of a user namespace) may enter. The lock file lists it
+    until it is removed, so a later build can remove the folder of a killed one."""
     lock.seek(0)
     left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))

@@ -57,7 +57,7 @@ class Image(ImageDocument, frozen=True, kw_only=True):
 
     @property
     def kernel(self) -> Path:
-        """An ELF vmlinux, which QEMU starts by its PVH entry, or the bzImage if it cannot be unpacked."""
+        """An ELF vmlinux, which QEMU starts by its PVH entry, or the bzImage if bob cannot unpack that."""
         return self.folder / "kernel"
 
     @property
@@ -74,12 +74,12 @@ class Image(ImageDocument, frozen=True, kw_only=True):
 
     @property
     def modules_disk(self) -> Path | None:
-        """The guest's second disk (erofs) with the modules of a user's own kernel. None if the root has them."""
+        """The guest's second disk (erofs) with the modules of a user's own kernel; None if the root has the modules."""
         return self.folder / MODULES_DISK if MODULES_DISK in self.sizes else None
 
     @property
     def bytes_of_its_own(self) -> int:
-        """Bytes that its removal frees: symlinks lead to another image's files."""
+        """The bytes that removal of this image frees: symlinks lead to another image's files."""
         return sum(size for name, size in self.sizes.items() if not (self.folder / name).is_symlink())
 
     @property
@@ -97,7 +97,7 @@ def images_folder() -> Path:
 
 
 def image_key(recipe: str, kernel_release: str, tools: Mapping[str, str]) -> str:
-    """Return 16 hexadecimal digits for the recipe's key and the kernel's package: versions of it share a release."""
+    """Return 16 hexadecimal digits for the recipe's key and the kernel package's version: several have one release."""
     version = tools.get(f"linux-image-{kernel_release}", "")
     return hashlib.sha256(f"{recipe}\n{kernel_release}\n{version}\n".encode()).hexdigest()[:16]
 
@@ -119,7 +119,7 @@ def installed() -> list[Image]:
 
 
 def chosen(image: Image) -> None:
-    """Make ``image`` the current image of its name: several builds of one kernel share a name."""
+    """Make ``image`` the current one of its name, which several builds of one kernel share."""
     os.utime(image.folder / MANIFEST)
 
 

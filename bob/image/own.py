@@ -1,5 +1,5 @@
 """A user's own kernel over an existing image, called IMAGE+RELEASE. Its modules are on a second disk. Those that the
-root needs go into an archive behind the image's initramfs: Linux unpacks both, and the last file of a name counts."""
+root needs go into an archive behind the image's initramfs: Linux unpacks both; of files with one name the last wins."""
 
 import gzip
 import hashlib
@@ -29,7 +29,7 @@ _INDEX = "modules.dep"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A kernel, with the ``paths`` in ``folder`` that a guest may need. ``strips``: they have debug information."""
+    """A kernel, with ``paths`` of modules in ``folder`` for a guest. ``strips``: they have debug information."""
 
     release: str
     bzimage: bytes
@@ -157,7 +157,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and of those they need, each after its needs; none built in."""
+    """Return the paths of the modules ``names`` and those they need, each after its needs, without built-in ones."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}

@@ -33,7 +33,7 @@ class StripDeclaration(Declaration, frozen=True):
 
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file ``image.toml``, completed from the recipe that ``like`` names. A shell reads lists as words."""
+    """The file ``image.toml``, completed from the recipe that ``like`` names. Shell scripts get its lists as words."""
 
     description: OneLine
     suite: OneLine
@@ -48,8 +48,8 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
-    """A guest image as declared. Packages asked for as PACKAGE/SUITE come from ``more_suites``. ``files`` holds each
-    file of its folder, and of the recipe that it is like, by name: they decide the key."""
+    """A guest image as declared. Packages asked for as PACKAGE/SUITE come from ``more_suites``. ``files`` has, by name,
+    the files of its folder and of the recipe that it is like; they decide the key."""
 
     name: str
     files: Mapping[str, bytes]

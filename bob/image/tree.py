@@ -1,4 +1,4 @@
-"""A kernel's build tree: bzImage, modules and options. depmod sees a folder of links to the few modules that a guest
+"""A kernel's build tree: bzImage, modules and options. depmod gets a folder of links to the few modules that a guest
 needs; the image gets copies without debug information."""
 
 import os

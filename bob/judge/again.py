@@ -89,8 +89,8 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column of ``request``; ``run`` keeps witnesses. ``broke`` gets titles and tracebacks of bob's
-    errors."""
+    """Return the column of ``request``; ``run`` keeps witnesses. ``broke`` is called with title and traceback of an
+    error of bob's."""
     properties = [probe.property for probe in request.asked]
     measured_on = asdict(environment)
     return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
@@ -135,7 +135,7 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Merge the results of ``lots``, at least one, keep that in the search's directory, and return it."""
+    """Merge the results of ``lots`` (at least one), keep the merged result in the search's directory, and return it."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

@@ -65,7 +65,8 @@ class Column:
         self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
-        """Note why a workload was not judged: nothing that it asks for can hold. ``fall``: the kernel fell at it."""
+        """Note why a workload was not judged: no property that it tests can hold. ``fall``: the kernel's panic or
+        hang."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -84,7 +85,7 @@ class Column:
         return f"bob itself failed to judge it: {said.splitlines()[0]} ({place})"
 
     def refuse_property(self, prop: Property, reason: str) -> None:
-        """Note that ``prop`` cannot hold, as something that it asks for could not be done."""
+        """Note that ``prop`` cannot hold, because a part of its test could not be done."""
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
@@ -135,7 +136,7 @@ class Column:
             self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge the crash states of a recovery, which led to ``expected`` without a crash."""
+        """Judge the crash states of a recovery, which without a crash leads to the tree ``expected``."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted

@@ -50,8 +50,8 @@ def said_by(
 
 
 def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[CrashState, ...]]:
-    """Return the answer of all recordings, and the easiest state of each way. It fails if one fails, and holds if all
-    do."""
+    """Return the answer of all recordings, and the easiest state of each way. It fails if one recording's fails, holds
+    if all hold."""
     ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():

@@ -36,8 +36,7 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The fault of the flush that should have saved a write before the return of the call that promises it, or before
-    the crash."""
+    """What was wrong with the flush that should have saved a write before the promising call's return, or the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -135,7 +134,7 @@ class Losses:
         return max(before, self._earliest, *there)
 
     def of(self, state: CrashState) -> tuple[int, ...]:
-        """Return the lost writes (indexes), in order: sent by the time of the crash, and not whole on the disk."""
+        """Return the lost writes (indexes), in order: sent before the crash, and not whole on the disk."""
         kept, until = set(state.kept), self.crash(state)
         pending = (index for index in self._points[state.point].pending if index not in kept)
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)

@@ -1,4 +1,4 @@
-"""Crash states of a program, as bob saw them, and its checker's answers."""
+"""The observed crash states of a program, with its checker's answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ SURELY = 0.25  # seconds between a write and a surely later call: the clocks of 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTrees:
-    """Trees by the number of their outcome, after the output ``told``; the checker accepts some of them."""
+    """Trees by their outcome's number, after the output ``told``; the checker accepts those in ``accepted``."""
 
     told: bytes
     accepted: list[int]
@@ -51,7 +51,7 @@ class Looked:
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """Return the tree of the first control, or of the last (-1); None if it was not seen, or does not mount."""
+        """Return the tree of the first control (0) or the last (-1); None if it was not seen or does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
@@ -81,9 +81,9 @@ class Looked:
 
 
 class Unmade:
-    """The ``calls`` that began after the last write on a disk was sent: the disk has nothing of them. ``offset``
+    """The *unmade* ``calls`` began after the last write on a disk was sent, so the disk has nothing of them. ``offset``
     (seconds) leads from their clock to that of the recordings; if None, no call is unmade. A store to a mapping never
-    is, as strace does not time it."""
+    is unmade, as strace does not time it."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
         self._looked, self._calls, self._offset = looked, calls, offset

@@ -1,5 +1,5 @@
-"""Merging of shards: columns of matrices and probes, lots of searches, or configurations of a program, in one run. All
-must ask the same, apart from the division into shards, and measure on the same."""
+"""Merging of shards into one run: columns of matrices and probes, batches of searches, or configurations of a program.
+All must have the same request, except for the division into shards, and the same environment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -29,7 +29,7 @@ _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", 
 
 def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
     """Copy ``runs`` into the new run directory ``out``, as the run ``identity``, and return their one result. Raises
-    UsageError if they do not go together, StoreError for one that is not a run, not done, or being written."""
+    UsageError if they do not go together, StoreError if one is not a run, not finished, or being written."""
     for path in runs:
         if not (path / "run.json").is_file():
             raise StoreError(f"{path} is not a run directory", hint="bob runs lists them")

@@ -1,4 +1,4 @@
-"""The answer of a model, by a checker of the states that it allows, alone and beside a real file system's."""
+"""The answer of a model, from a checker's on the states that it allows, alone or beside a real file system's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,8 +35,8 @@ class BuiltState:
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
     """The distinct ``states`` that bob tried of a model, in the order of work. ``tree`` rebuilds a state's tree by its
-    place; ``presence`` says how much of each call is there. ``accepted`` has the answers on the first 0, 1, 2 ...
-    operations (None: not known), ``calls`` the call of each operation, ``tellings`` the output of each call."""
+    index; ``presence`` says how much of each call it has. ``accepted`` has the answers on the first 0, 1, 2 ...
+    operations (None: unknown), ``calls`` the call of each operation, ``tellings`` the output of each call."""
 
     model: str
     allowed: Allowed
@@ -115,9 +115,9 @@ def numbered(effects: Effects) -> Effects:
 def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
-    """Return the answer of ``model`` beside that of ``real``, a file system of the same run. ``unforeseen`` has the
-    ways of ``real`` that the model forbids, and the clauses. ``is_its_own``: the model comes from ``real``, and should
-    allow them."""
+    """Return the answer of ``model``, compared with that of ``real``, a file system of the same run. ``unforeseen`` has
+    the ways of ``real`` that the model forbids, and the clauses. ``is_its_own``: the model comes from ``real``, and
+    should allow them."""
     assert model.model is not None
     there = {_key_of(way) for way in real.answer.ways}
     is_whole = real.answer.states.exhaustive is not None and real.answer.reason is None
@@ -141,7 +141,7 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The ways to break ``program`` that the model of ``after`` adds to that of ``before``, mends, or keeps."""
+    """The ways to break ``program`` that a change of the model, ``before`` to ``after``, adds, mends, or keeps."""
 
     program: str
     before: SubjectResult

@@ -1,4 +1,4 @@
-"""The answer on a program, from its crash states and its checker's answers."""
+"""The answer for a program, from its crash states and its checker's answers."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -60,8 +60,8 @@ def judge(
     reliances: Reliances | None = None,
     doubts: Sequence[str] = (),
 ) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
-    """Return ``subject`` with the answer by the windows ``looked``, and the easiest crash of each of its ways.
-    ``doubts`` say why the recording lacks states. bob does not believe a checker that answers differently on the same
+    """Return ``subject`` with the answer from the windows ``looked``, and the easiest crash of each of its ways.
+    ``doubts`` say why the recording lacks states. bob does not trust a checker that answers differently on the same
     tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
@@ -132,7 +132,7 @@ def verdict_of(
 
 
 def with_its_write(found: Way, line: CrashTimeline) -> Way:
-    """Add the deciding write of its witness, or that the rest was unsent, to a way that calls alone do not explain."""
+    """Add to a way that calls alone do not explain its witness's deciding write, or that the rest was unsent."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
     is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)

@@ -26,8 +26,8 @@ class Recovered:
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
-    """Draw up to ``count`` states by ``seed``, one for each outcome of a workload that mounts, not from a lost
-    guest."""
+    """Draw up to ``count`` states by ``seed``: one for each outcome of a workload that mounts, except from lost
+    guests."""
     every: list[Recovered] = []
     for number, observed in runs:
         if observed.lost is not None:
@@ -57,7 +57,7 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Judge all crashed recoveries of ``run`` in ``column``; without any, the answer is unknown."""
+    """Judge all crashed recoveries of ``run`` in ``column``; if there are none, the answer is unknown."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

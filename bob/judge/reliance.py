@@ -43,7 +43,7 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """A maker of explanations; an error costs only one. ``keep`` saves the first traceback, and returns its file."""
+    """A maker of explanations; an error loses only one. ``keep`` saves the first traceback, and returns its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -62,7 +62,7 @@ class Explaining:
             return otherwise
 
     def broke(self, broken: Exception) -> str:
-        """Return words that bob itself broke, with the place of the first traceback."""
+        """Return the message that bob itself failed, with the file of the first traceback."""
         if not self._where and self._keep is not None:
             self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
         return f"bob itself failed ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
@@ -70,7 +70,7 @@ class Explaining:
 
 class Reliances:
     """Explains refused trees by the system ``calls`` of the program, in ``windows``; nothing without their ``effects``.
-    The calls of each of ``groups`` must be there together. ``known`` returns how much of each call an outcome has, as a
+    The calls of each of ``groups`` must persist together. ``known`` returns how much of each call an outcome has, as a
     tree cannot show that if a program did one thing twice. ``tellings`` are the outputs of calls, by number. ``unmade``
     returns the calls that had not begun by the crash of (window, outcome)."""
 
@@ -101,8 +101,8 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return those of ``looked``; the first and last control are the trees below ``root`` before and after the
-        program. ``offset`` (seconds; None: not known) leads from the clock of the calls to that of the recordings."""
+        """Return the reliances of ``looked``; its first and last control are the trees below ``root``, without and with
+        all calls. ``offset`` (seconds; None: not known) leads from the clock of the calls to that of the recordings."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of
         windows = [one.answered for one in looked]
@@ -141,7 +141,7 @@ class Reliances:
         return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """Return the calls, ``offset`` seconds later, with how much of each the tree of an ``outcome`` has."""
+        """Return the calls, moved by ``offset`` seconds, with how much of each the tree of an ``outcome`` has."""
         effects = self._effects
         if effects is None:
             return []
@@ -187,7 +187,7 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return the ``calls`` that have ``effects``, ``offset`` seconds later, with how much of each is ``there``."""
+    """Return the ``calls`` with ``effects``, moved by ``offset`` seconds, with how much of each is ``there``."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())
@@ -197,7 +197,7 @@ def calls_with_effects(
 def effects_of(
     calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
 ) -> Effects | None:
-    """Return the effects of ``calls`` between two trees; None if one was not seen, or a call's form is not known."""
+    """Return the effects of ``calls`` between two trees; None if a tree was not seen, or a call's form is not known."""
     if before is None or after is None:
         return None
     try:

@@ -17,8 +17,8 @@ def is_reference(path: Path) -> bool:
 
 
 def restate(path: Path, step: Callable[[str], None]) -> None:
-    """Replace the evidence in the witnesses and results of ``path`` by this bob's; ``step`` gets the counts. Raises
-    MalformedError if a claim is not broken now, StoreError without witnesses; then nothing changes."""
+    """Replace the evidence in the witnesses and results of ``path`` by this bob's; ``step`` is called with the counts.
+    Raises MalformedError if a claim is not broken now, StoreError without witnesses; then nothing changes."""
     files = files_in([path])
     changed, silent = {}, 0
     for file in files:

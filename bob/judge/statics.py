@@ -11,7 +11,7 @@ from bob.protocol.kinds import place_of, type_of
 
 
 def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
-    """Return the first reliance of each sentence, and how many have that sentence: programs repeat calls."""
+    """Return the first reliance with each sentence, and how many have that sentence: programs repeat calls."""
     every: dict[tuple[str, str], list[ReliedOn]] = {}
     for one in relied_on:
         every.setdefault((one.sentence, one.kind), []).append(one)
@@ -31,7 +31,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return all. A place without a function becomes the same place with one, if there is just one of its type."""
+    """Return all vulnerabilities. A place without a function becomes the same place with one, if just one has its
+    type."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -43,9 +44,9 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one. The
-    shortest reason of each type counts, by its first missing call; at one place, an order hides a durability. The
-    checker's sentence is the place of a harm that no call explains. Hangs do not count."""
+    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one. Of each
+    type the shortest reason counts, at its first missing call; at one place, only an order counts, not a durability.
+    The checker's sentence is the place of a harm that no call explains. Hangs do not count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:

@@ -3,8 +3,7 @@
 A block was not used if it was read ahead, is in one bio only, and readahead alone looked it up. Other blocks count as
 read. To read a block of its journal, jbd2 reads 32 from there on, this one included (do_readahead in
 fs/jbd2/recovery.c). So within ``jread`` readahead begins at a lookup that recurs after a bio. A user of such a buffer
-looks it up once more, elsewhere. Others, such as reiserfs, look a buffer up only once for readahead.
-"""
+looks it up once more, elsewhere. Other file systems, such as reiserfs, look a buffer up only once for readahead."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """The bios of one crash state in the order of queueing, without unused readahead; ``sectors_read`` includes that.
+    """The bios of one crash state in the order of queueing, without unused readahead, which ``sectors_read`` includes.
     ``ahead`` has the blocks that were read ahead, with their sectors; ``wanted`` those that jbd2 looked up before."""
 
     bios: tuple[Access, ...] = ()

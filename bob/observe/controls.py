@@ -1,4 +1,4 @@
-"""Crash states with a known outcome that bob mounts all the same, before it believes any prediction. They are the
+"""Crash states whose outcome is already predicted, which bob mounts all the same before it trusts any prediction: the
 easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
 
 from collections import Counter
@@ -28,7 +28,7 @@ class Prediction(Generic[T]):
 
 
 class Reservoir(Generic[T]):
-    """A random choice of up to ``most`` things of each outcome, out of very many that come one by one."""
+    """A random choice of up to ``most`` things of each outcome, from a stream that memory cannot hold."""
 
     def __init__(self, most: int, random: Random) -> None:
         self._most, self._random = most, random
@@ -49,14 +49,13 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """Draws checks at the rate of the ``effort``; ``chosen`` are the numbers of the states to mount. The counters
-    remember the checked ``leaves`` and outcomes.
+    """Draws the states to check, at the rate of the ``effort``; ``chosen`` has their numbers. The counters count checks
+    of each leaf (``leaves``) and outcome.
 
     A *leaf* is the end of a course that was mounted once. Its outcome is wrong for a state if recovery depends on a
-    sector that it was not seen reading: the state that differs in the most sectors checks that. Unchecked leaves come
-    first, since a draw from all states would never reach a leaf of few. Errors in one combination need a second check,
-    of any state.
-    """
+    sector that bob did not see it read: the state that differs in the most sectors checks that. Unchecked leaves come
+    first, since a draw from all states would never reach a leaf with few. Errors in one combination of sectors need a
+    second check, of any state."""
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
@@ -73,7 +72,7 @@ class Controls:
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of these: the farthest of the least checked leaves and outcomes."""
+        """Return up to ``most`` of ``applied``: the most distant ones of the least checked leaves and outcomes."""
         left = list(applied)
         self.random.shuffle(left)  # ties are resolved by chance
         if most >= len(left):
@@ -96,8 +95,8 @@ class Controls:
     def of_whole(
         self, applied: Sequence[Prediction[Course]], count: int, done: int
     ) -> Iterator[tuple[Prediction[Course], bool]]:
-        """Yield some of ``count`` courses of whole writes, each with whether its leaf was checked before; ``done``
-        single states were chosen before."""
+        """Yield some of ``count`` courses of whole writes, each with whether its leaf was checked before; ``done`` is
+        the number of single states chosen before."""
         checked = set(self.leaves)
         outcomes = {one.outcome for one in applied} - self._outcomes.keys()
         for one in self.take(applied, self.wanted(count, len(outcomes), done)):
@@ -105,7 +104,7 @@ class Controls:
             checked.add(one.leaf)
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Return the torn courses to check, and the count of courses with several states; memory cannot hold all."""
+        """Return the torn courses to check, and the number of courses with several states; memory cannot hold them."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:

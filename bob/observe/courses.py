@@ -1,10 +1,9 @@
 """All legal states of whole writes, divided by the course that recovery takes in them.
 
 The states that agree in everything read so far are a cube (:mod:`bob.crash.cubes`); the next read divides it by
-content. A cube at an unknown place is *open*: mount one of its states, and it continues. So mounts number the courses
-of recovery, not the states. The idea is from Jaaru (Gorjiara et al., ASPLOS 2021): branch where a read could return
-another value.
-"""
+content. A cube whose next read is unknown is *open*: after a mount of one of its states, the division continues. So
+mounts number the courses of recovery, not the states. The idea to branch where a read could return another value is
+from Jaaru (Gorjiara et al., ASPLOS 2021)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide up to ``most_open`` open gaps or ``steps`` new parts. Return the number of new parts."""
+        """Divide cubes up to ``most_open`` open gaps or ``steps`` new parts. Return the number of new parts."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
             arrived = next(self._under_way[-1], None)
@@ -62,8 +61,8 @@ class Courses:
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes. Nothing
-        will be mounted for these, and ten thousand gaps have 4 KB each."""
+        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes: no state
+        of these will be mounted, and ten thousand gaps have 4 KB each."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()

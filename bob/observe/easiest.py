@@ -1,4 +1,4 @@
-"""The crash states that show one thing: their number, and the easiest of them to explain."""
+"""A set of crash states with something in common: their number, and the one that is easiest to explain."""
 
 from collections.abc import Iterable
 from typing import Generic, TypeVar
@@ -10,12 +10,10 @@ T = TypeVar("T")
 
 
 class Easiest(Generic[T]):
-    """The number of crash states (``states``), and what the easiest of them, with the least ``rank``, shows
-    (``shown``).
+    """The number of crash states, and ``shown``, the caller's data of the easiest of them: that with the least
+    ``rank``.
 
-    A rank is the caller's ``before``, :func:`bob.crash.state.departure`, the caller's ``after``. The first of equals
-    wins.
-    """
+    A rank is a tuple: ``before``, :func:`bob.crash.state.departure`, ``after``. The first of equals wins."""
 
     __slots__ = ("_best", "states")
 
@@ -29,7 +27,7 @@ class Easiest(Generic[T]):
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state``, which speaks for ``states``. Keep ``shown`` and return True if it is the easiest so far."""
+        """Count ``state`` as ``states`` states. If it is the easiest so far, keep ``shown`` and return True."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:

@@ -9,7 +9,7 @@ from bob.subject import DEFAULT_AUDIT
 class Effort:
     """The limits of one exploration: ``budget`` in mounts, the ``seed`` of all draws. ``audit`` is the share (0 to 1)
     of predicted or recalled states to mount all the same. Unless ``predicting``, only mounted states become known. If
-    ``closely``, outcomes differ in everything that a program could see."""
+    ``closely``, outcomes include everything that a program could see."""
 
     budget: int
     seed: int

@@ -1,4 +1,4 @@
-"""The events of a crash state's trace, from the kernel's own form (:mod:`bob.agent.inside.ring_buffer`)."""
+"""The events of a crash state's trace, read from the kernel's binary form (:mod:`bob.agent.inside.ring_buffer`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
@@ -18,7 +18,7 @@ class Bio(NamedTuple):
 
 
 class ReadAhead(NamedTuple):
-    """Reading of ``blocks`` of ``sectors`` each without waiting (``__bh_read_batch``)."""
+    """Readahead of ``blocks``, of ``sectors`` each (``__bh_read_batch``): the caller does not wait."""
 
     blocks: tuple[int, ...]
     sectors: int

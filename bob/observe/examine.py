@@ -1,9 +1,8 @@
-"""A closer look at some crash states that mount: the file system's checker, and the removal of all files.
+"""An examination of some crash states that mount: by the file system's checker, and by the removal of all files.
 
 Each takes as long as many mounts. So bob examines a few outcomes, drawn by the seed, one per *shape* (a tree without
 its files' contents). A complaint of the kernel counts if it recurs on another mount of the same state: it may depend on
-the kernel's memory.
-"""
+the kernel's memory."""
 
 import time
 from collections.abc import Iterator
@@ -25,8 +24,8 @@ ATTEMPTS, PAUSE_SECONDS = 3, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted. ``normal`` ones also occur if the recording wrote nothing. The kernel did
-    not repeat ``passing`` complaints. ``examined`` are numbers of outcomes."""
+    """The troubles of states that mounted. ``normal`` troubles also occur if the recording wrote nothing; ``passing``
+    complaints did not recur. ``examined`` are numbers of outcomes."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]

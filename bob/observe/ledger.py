@@ -52,10 +52,9 @@ AUDIT_EVERY = 100  # mounts: to compare the scratch image with its base takes as
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has the trusted ones: of states mounted here, after the next successful *audit* (a comparison of the
-    scratch image with its base); of others, after :meth:`believe_all`. ``mounted`` includes states whose disk was
-    mounted in another workload, since the order of workloads is chance; ``here`` does not.
-    """
+    ``outcomes`` has the trusted ones: those of states mounted here after the next successful *audit* (a comparison of
+    the scratch image with its base), all others after :meth:`believe_all`. ``mounted`` includes states whose disk was
+    mounted in another workload, since the order of workloads is chance; ``here`` excludes these."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -75,7 +74,8 @@ class LedgerMounts:
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount these states; audit if ``audit`` or if it is time. Recall disks seen elsewhere, except for ``anew``."""
+        """Mount the states of ``batch``; audit if ``audit`` or one is due. Recall disks seen elsewhere, except
+        ``anew``."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}

@@ -69,7 +69,7 @@ class Stretches:
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
     ) -> Leftovers:
-        """Return the leftovers; ``elsewhere`` has writes beside stretches as (first sector, sectors, digest)."""
+        """Return the leftovers; ``elsewhere`` has writes outside stretches as (first sector, sectors, digest)."""
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
         late, written = set[int](), set(elsewhere)
         for number, access in enumerate(accesses):

@@ -1,5 +1,5 @@
-"""The results of mounted disks, for other workloads with the same disk: on ext2, a fifth of all mounted disks. Outcome
-and reads are the same then, by the assumptions of :mod:`bob.observe.predict`."""
+"""The results of mounted disks, for other workloads with the same disk (on ext2, a fifth of all mounted disks). These
+have the same outcome and reads, by the assumptions of :mod:`bob.observe.predict`."""
 
 import json
 import zlib
@@ -38,7 +38,7 @@ Sights = dict[str, Disks]  # the disks of a configuration, by the name of the ba
 
 
 class OutcomeCollector:
-    """Fills ``findings`` with outcomes that a guest reports in its own numbers, and with recalled ones, each once."""
+    """Adds outcomes to ``findings``, each once: those that a guest reports, in its own numbers, and recalled ones."""
 
     def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings
@@ -50,7 +50,7 @@ class OutcomeCollector:
         self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Add outcomes that are new to the guest, and contents of these lengths (bytes), end to end."""
+        """Add outcomes that the guest reports first, and ``contents`` in pieces of these ``lengths`` (bytes)."""
         self._told_contents += map(self._content, split(contents, lengths))
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
@@ -61,8 +61,8 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return the data to recall of a disk with this outcome; None if it did not mount at once. Only the first
-        refused state is repaired, and only its kernel messages are kept."""
+        """Return what to recall of a disk with this outcome; None if it did not mount at once: only the first refused
+        state is repaired, and only its kernel messages are kept."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:

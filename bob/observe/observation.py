@@ -21,14 +21,13 @@ class Node:
     """One name in the tree after recovery.
 
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
-    ``fault`` is the kernel's error for something unreadable below this name; if ``unseen``, that is only a limit of
-    bob. A file beyond the length limit has ``pieces``, its parts without zeros by their first byte, and no ``content``.
-    Only there ``flags`` (those of chattr) and ``project`` can differ from 0.
+    ``fault`` is the kernel's error for something unreadable below this name; if ``unseen``, the cause is only a limit
+    of bob. A file beyond the length limit has ``pieces``, its parts without zeros by their first byte, and no
+    ``content``. Only a close look fills ``flags`` (those of chattr) and ``project``.
 
     ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs,
     which also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base image
-    was made.
-    """
+    was made."""
 
     kind: str
     inode: int = 0

@@ -19,7 +19,7 @@ class TroubleKind(StrEnum):
 
     @property
     def said(self) -> str:
-        """Return the trouble in words that follow a number of crash states."""
+        """Return the trouble in words that come after a number of crash states."""
         return _SAID[self]
 
 
@@ -32,8 +32,8 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it speaks for. These
-    have the same outcome, and no other state speaks for them, so the numbers add up. ``whole`` counts those without a
+    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it represents. These
+    have the same outcome, and no other state represents them, so the numbers add up. ``whole`` counts those without a
     torn write; None if not counted."""
 
     state: CrashState
@@ -43,7 +43,7 @@ class ExploredState(NamedTuple):
 
     @property
     def whole_states(self) -> int:
-        """Return how many states without torn writes it speaks for; if they were not counted, a lower bound."""
+        """Return how many states without torn writes it represents; a lower bound if they were not counted."""
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
@@ -73,10 +73,9 @@ def without_numbers(words: str) -> str:
 class Observations:
     """Each explored state of a workload with its outcome; ``lost`` says why an outcome was never known.
 
-    ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another one may do better;
-    ``earlier_loss`` is the loss of such an earlier guest. A ``final`` loss is a contradiction: do not try again.
-    ``normal`` troubles also occur if the recording wrote nothing; the kernel did not repeat ``passing`` ones.
-    """
+    ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better;
+    ``earlier_loss`` is why an earlier guest was lost. A ``final`` loss is a contradiction: do not try again. ``normal``
+    troubles also occur if the recording wrote nothing; the kernel did not repeat ``passing`` ones."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable

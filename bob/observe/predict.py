@@ -40,9 +40,9 @@ class Contradiction(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadNode:
-    """The knowledge of the states that agree in everything that was read up to here and not forgotten. ``places`` are
-    read next. If it ``forgets``, several contents lead to one node. ``source`` is the number of the state that gave the
-    outcome."""
+    """A node of the tree of reads: the states that agree in everything read so far and not forgotten. They read
+    ``places`` next. If the node ``forgets``, several contents lead to one child. ``source`` is the number of the state
+    that gave the outcome."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class ReadNode:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The end of the knowledge of a state: no state with its ``content`` at the next read of ``node`` was mounted."""
+    """Where a state leaves the known tree: no state with its ``content`` at the next read of ``node`` was mounted."""
 
     node: ReadNode
     content: bytes
@@ -69,8 +69,8 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The mounted states of a workload, as a tree of their reads from ``root`` on. A state may have read in another
-    order, or less than another one at the same node. ``forgets`` says that some node does."""
+    """The mounted states of a workload, as a tree of their reads from ``root`` on. At one node a state may have read
+    less than another, or in another order. ``forgets``: some node does."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()
@@ -80,7 +80,7 @@ class ReadTree:
         self._partings: list[tuple[ReadNode, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
-        """Return the outcome of a state, or its gap. An earlier answer's ``gap`` continues from there."""
+        """Return the outcome of a state, or its gap. It continues at the ``gap`` of an earlier answer."""
         found = self.leaf(contents, gap)
         if isinstance(found, Gap):
             return found
@@ -164,8 +164,8 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Return which of ``sectors`` (ascending) each access read, without those that were written or read before. They
-    are in the order of use. Accesses that read none of them are left out."""
+    """Return, in the order of use, which of ``sectors`` (ascending) each access read, without those written or read
+    before. Accesses that read none of them are left out."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

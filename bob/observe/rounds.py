@@ -1,16 +1,15 @@
-"""Finds the outcomes of many crash states by mounting few of them.
+"""Finding the outcomes of many crash states by mounting few of them.
 
 bob predicts the single states whose outcome follows from earlier reads (:mod:`bob.observe.predict`), and mounts one of
 each other kind. Then it divides all legal states by the course of recovery. If a control (:mod:`bob.observe.controls`)
-has another outcome than predicted, bob believes only mounts.
+has another outcome than predicted, bob trusts only mounts.
 
 An example. Recovery reads sector 1, and if that is new, sector 2; three writes are pending, to the sectors 1, 2, 3.
 Three mounts give the outcomes of all eight states: recovery never reads sector 3.
 
     sector 1 is old: 4 states, outcome A
     sector 1 is new: sector 2 is old: 2 states, outcome B
-                     sector 2 is new: 2 states, outcome C
-"""
+                     sector 2 is new: 2 states, outcome C"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,7 +53,7 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """The number of legal ``states`` that each state speaks for, if not one; ``whole`` excludes torn ones."""
+    """The number of legal ``states`` that each state represents, if not one; ``whole`` excludes torn ones."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
@@ -98,7 +97,7 @@ class Rounds:
         self.controls.chosen.update(number for number, one in applied.items() if one is None)
 
     def check(self, states: Sequence[CrashState]) -> None:
-        """Have some predicted ones of the observed ``states`` mounted, or all if they are few."""
+        """Mount some of the observed ``states`` whose outcome was predicted, or all if they are few."""
         wanted = set(states)
         known = enumerate(self.ledger.states)
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
@@ -129,8 +128,8 @@ class Rounds:
         return Division(courses.settled, courses.is_complete)
 
     def count(self, division: Division) -> StateCounts:
-        """Count for how many legal states each state speaks. Raises Misprediction. The easiest state of each outcome
-        speaks for all states of its known courses that do not speak for themselves."""
+        """Count how many legal states each state represents. Raises Misprediction. The easiest state of each outcome
+        represents all states of its known courses that have no entry of their own."""
         for course in division.courses:
             state = self._plan.legal.some(course.cube)
             if self.ledger.is_easier(state, course.outcome):
@@ -170,7 +169,7 @@ class Rounds:
         return counts
 
     def look_around(self, counts: StateCounts) -> None:
-        """Predict neighbours of the easiest states, to see which write makes the difference; they speak for none."""
+        """Predict neighbours of the easiest states, to see which write makes the difference; they represent none."""
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [

@@ -31,7 +31,8 @@ EXAMINE_TIMEOUT = 120.0  # host seconds for a state that is examined
 @dataclass(frozen=True, slots=True)
 class MountedState:
     """A mounted crash state: the number of its outcome, and all accesses from check to unmount, if reads are traced.
-    ``left`` needs a session with stretches. ``complaint`` is the kernel's, in the words of the first state with it."""
+    ``left`` is None unless the session has stretches. ``complaint`` is the kernel's, in the words of the first state
+    that had it."""
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -44,9 +45,9 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
-    wants to know; None: the guest traces no reads. With ``stretches`` recovery ``forgets``, and states have leftovers.
-    If ``closely``, everything that a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
-    """
+    wants to know; None: the guest traces no reads. ``stretches`` are for a recovery that ``forgets``: states then have
+    leftovers. If ``closely``, outcomes include everything that a program could see
+    (:class:`bob.agent.inside.look.Look`)."""
 
     def __init__(
         self,
@@ -87,14 +88,14 @@ class Session:
         self._decoder = Decoder(prepared["events"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
-        """Return the outcome of each state. ``payload`` is all of it; the guest gets only the new part. Raises
-        GuestLost if the guest does not return all of them."""
+        """Return the outcome of each state. ``payload`` is the whole payload; the guest gets only its new part. Raises
+        GuestLost if the guest does not return all outcomes."""
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
-        """Mount as :meth:`observe` does, and return what each state's device was read and written. Without ``audit``,
-        trust the answer only after a later request with it: it compares the scratch image with its base, which costs as
-        much as some mounts. Raises AgentBroken if the trace lacks reads that the device counted."""
+        """Mount as :meth:`observe` does, and return each state's outcome with the accesses to its device. Without
+        ``audit``, trust the answer only after a later request with it: it compares the scratch image with its base,
+        which costs as much as some mounts. Raises AgentBroken if the trace lacks reads that the device counted."""
         timeout = STATE_TIMEOUT + len(deltas)
         header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
         position = sum(header["chunks"])
@@ -123,7 +124,8 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """Return the troubles of each state with the checker and the removal of all files. Raises as :meth:`mount`."""
+        """Return the troubles that the checker, or the removal of all files, has with each state. Raises as
+        :meth:`mount`."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
@@ -146,8 +148,8 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return what others may recall of a mounted state; None if nothing. After readahead, use is known only for the
-        sectors that are watched here, so other sessions cannot predict from it."""
+        """Return what other sessions may recall of a mounted state, or None. After readahead, use is known only for the
+        sectors watched here, so they cannot predict from it."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:

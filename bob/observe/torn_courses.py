@@ -33,8 +33,8 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Yield each known course, with some of its states; no state is in two of them. They come one by one: a cube of
-        14,000 parts is 4 KB, and there may be 60,000."""
+        """Yield each known course, with some of its states; no state is in two of them. It makes them one by one: a
+        cube of 14,000 parts is 4 KB, and there may be 60,000."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()

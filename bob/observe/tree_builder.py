@@ -1,4 +1,4 @@
-"""Trees in, a checker's answers out: states that a model allows, built in a guest's memory."""
+"""Builds trees that a model allows in a guest's memory, and runs a checker on them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b

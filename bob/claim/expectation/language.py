@@ -1,5 +1,5 @@
 """The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md). ``not`` binds closest, then
-``and``, ``or``, and last ``implies``, which groups to the right. Quotes are those of operations."""
+``and``, ``or``, and last ``implies``, which groups to the right. Quoting is as in operations."""
 
 import re
 import shlex

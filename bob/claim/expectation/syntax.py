@@ -1,5 +1,5 @@
-"""The syntax tree of expectations. ``at`` is a place in the text for errors: the first character, and one past the
-last. Equality ignores it."""
+"""The syntax tree of expectations. ``at`` is the span in the text for errors: the first character, and one past the
+last. Comparisons ignore it."""
 
 from __future__ import annotations
 

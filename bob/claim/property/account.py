@@ -24,10 +24,10 @@ class EffectPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectFact:
-    """One fact of an operation, in words; ``plainly`` is a shorter sentence, if any. Only a torn one of ``suspects``
-    explains it. ``is_unseen``: some of ``about`` was out of sight. ``is_there``: something of the operation is there
-    although it was torn, or may be although others explain it. ``is_change``: in program order the operation changed
-    it."""
+    """One fact of an operation, in words; ``plainly`` is a shorter sentence, if any. ``suspects``: only a tear of one
+    of them explains the fact. ``is_unseen``: bob could not see all of ``about``. ``is_there``: a part of the operation
+    is there although it was torn, or may be although others explain it. ``is_change``: in program order the operation
+    changed it."""
 
     fact: Fact
     part: EffectPart
@@ -48,13 +48,13 @@ class EffectFact:
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return the same fact about ``number``, which only a torn one of ``suspects`` explains."""
+        """Return this fact for operation ``number``, to be explained only by a tear of one of ``suspects``."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
 class EffectExtent(StrEnum):
-    """The extent of an operation in an observation. ``PART``: something is there, and something missing or torn.
-    ``BROKEN``: torn, and nothing there is its own. ``UNCLEAR``: others explain some as well, or it is out of sight."""
+    """The extent of an operation in an observation. ``PART``: a part is there, and a part missing or torn. ``BROKEN``:
+    torn, and none of its own is there. ``UNCLEAR``: other operations explain some as well, or bob cannot see it."""
 
     WHOLE = "whole"
     PART = "part"
@@ -81,7 +81,7 @@ class Account:
 
     @property
     def lacking(self) -> tuple[EffectFact, ...]:
-        """The findings that a part of it is missing or torn."""
+        """The findings that a part of the operation is missing or torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property
@@ -103,7 +103,7 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Up to two findings that are there, then two that are not. A file whose name is missing is left out."""
+        """Up to two findings of what is there, then two of what is not. A file whose name is missing is left out."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
@@ -111,7 +111,7 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """Return the sentence that not all of the operation ``who`` (its words) is there."""
+        """Return the sentence that not all of the operation is there; ``who`` is the operation in words."""
         said = _LACKS.get(self.extent, "not all of {} is there")
         return f"{said.format(who)} ({self.details})"
 

@@ -1,6 +1,6 @@
-"""Expected modes, owners, links of directories, and times of modification. A mode or owner that no operation sets
-stays, and so does the time of an untouched thing. A directory has two links and one for each directory in it, if the
-file system counts so (ext2's heirs and most others; btrfs says 1)."""
+"""Expected modes, owners, links of directories, and times of modification. A mode or owner that no operation sets must
+stay, and so must the time of a file or directory that none touches. A directory has two links and one for each
+directory in it, if the file system counts so (ext2's heirs and most others; btrfs says 1)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

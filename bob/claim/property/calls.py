@@ -19,10 +19,10 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the operations that ``call`` must make durable: changes of ``kinds`` in one of ``relations`` (none: any)
-    to its target. Empty if ``history`` does not end with the call, or a crash may come before its return. All changes
-    of an operation must be covered, unless it is the call and makes its file. ``several``: only operations of several
-    changes, and those on a thing that another operation made."""
+    """Return the operations that ``call`` must make durable: those of ``kinds`` that have one of ``relations`` (none:
+    any) to its target. Empty if ``history`` does not end with the call, or a crash may come before its return. All
+    changes of an operation must be covered, unless it is the call and makes its file. ``several``: only operations of
+    several changes, and those on a thing that another operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -48,8 +48,8 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the other operations that made the things of operation ``number``, or directories with their names.
-    Without one, bob cannot say more of ``number``. The victim of a rename does not count."""
+    """Return the other operations that made the files and directories of operation ``number``, or directories with
+    their names. If one is lost, bob cannot judge ``number``. A name that a rename replaces does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -83,7 +83,7 @@ _OF_NAMES = (
 
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
-    """Return an operation as a call, in the tree ``step``; None if it changes nothing and makes nothing durable."""
+    """Return an operation as a call, in the tree ``step``; None if it changes nothing and syncs nothing."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]

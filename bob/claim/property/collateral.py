@@ -1,10 +1,10 @@
 """Damage to names, bytes and attributes that no operation was to change.
 
-Its *suspects* are the nearest operations: those on the same file or directory, and for a lost name also those on names
-beside it. Without any, they are those with data in the file, as they may have got its blocks; then those on names
-beside it. An operation on a name may damage contents. On vfat a rename first writes the new name without a size
-(``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
-"""
+The *suspects* of damage are the nearest operations: those on the same file or directory, and for a lost name also those
+on names in its directory. If there are none, they are operations whose data is in the file, as they may have got its
+blocks; else those on names in its directory. An operation on a name may damage contents. On vfat a rename first writes
+the new name without a size (``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves
+the name."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that no set of whole operations explains: one of ``suspects``, if any, is partial, or did more.
-    ``part`` is the part of their effect; None for collateral damage."""
+    """Something that no set of whole operations explains: one of ``suspects``, if any, is partial, or did more than it
+    should. ``part`` is the part of its effect; None for collateral damage."""
 
     suspects: frozenset[int]
     about: str
@@ -32,7 +32,7 @@ class Damage:
 
 
 class Collateral:
-    """A finder of damage. ``touchers`` are the operations on each thing's names or contents, or on names in it."""
+    """A finder of damage. ``touchers`` has, by thing, the operations on its names or contents, or on names in it."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Collateral:
 
 
 def described(history: History, thing: int) -> str:
-    """Return a thing in words: its kind and its first name."""
+    """Return a file or directory (``thing``) in words: its kind and its first name."""
     about = history.things[thing]
     steps = ([path for path, bearer in step.names.items() if bearer == thing] for step in history.steps)
     first = min(next((names for names in steps if names), about.names))

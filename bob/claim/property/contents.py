@@ -7,8 +7,8 @@ A crash may leave out or tear any operation. So a byte says of operation k
 * EITHER: it would be there with k and without it.
 * NEITHER: only a torn k explains it. If others wrote here, all are *suspects*, and the fact is BEFORE or EITHER.
 
-Sizes work alike. Behind a shifted range bob tries each origin (:mod:`bob.claim.property.shifts`). Offsets are bytes.
-"""
+Sizes have the same facts. Behind a shifted range bob tries each origin (:mod:`bob.claim.property.shifts`). Offsets are
+bytes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Fact(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A fact in the bytes from ``start`` up to, not including, ``stop``."""
+    """A fact about the bytes from ``start`` up to, not including, ``stop``."""
 
     start: int
     stop: int
@@ -41,10 +41,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """An operation's change of a file, whatever its contents. It sets the size to ``cut`` (None: leaves it), puts
-    ``data`` at ``start`` and grows the file to ``stop``; torn, to a size after ``bottom``. ``resizes``: in program
+    """An operation's change of a file, whatever its contents. It sets the size to ``cut`` (None: does not), puts
+    ``data`` at ``start`` and grows the file to ``stop``; if torn, to a size above ``bottom``. ``resizes``: in program
     order the size changed. ``keeps_size``: it is not a write, and no part of it changes the size. A ``shift`` only
-    moves all behind ``start``."""
+    moves all bytes behind ``start``."""
 
     number: int
     cut: int | None
@@ -60,18 +60,18 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether it decides the byte from ``origin``, unless a later operation does."""
+        """Return whether this change decides the byte from ``origin``, unless a later one does."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
-        """Return whether it grows the file over offset ``at``, or truncates it before."""
+        """Return whether this change grows the file over offset ``at``, or truncates it before that."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
-        """Return the sizes after the operation, or after its part up to ``stop``, from ``sizes`` before."""
+        """Return the sizes after the whole operation, or after its part up to ``stop``, given the ``sizes`` before."""
         if self.shift is not None:
             return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
@@ -110,7 +110,7 @@ class FileStory:
         return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
-        """Return the fact of ``size`` about operation ``number``, and the suspects if nothing whole explains it."""
+        """Return what ``size`` says of operation ``number``, and the suspects if no whole operations explain it."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
@@ -124,8 +124,8 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Return whether ``size`` is a part of operation ``number`` on ``before`` bytes: of its growth, or the cut
-        alone."""
+        """Return whether ``size`` shows a part of operation ``number`` on ``before`` bytes: some growth, or only the
+        cut."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
@@ -135,7 +135,7 @@ class FileStory:
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
 
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
-        """Return whether ``size`` fits with just the part of operation ``number`` up to ``stop``."""
+        """Return whether ``size`` is possible if operation ``number`` is there only up to ``stop``."""
         if stop <= self._by_number[number].start:
             return _within(size, self._sizes(left_out=number))
         return _within(size, self._sizes(whole=number, stop=stop))
@@ -177,8 +177,8 @@ class FileStory:
 
     def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
         """Yield ranges of ``found`` where no operation wrote, and that no set of operations, torn ones included,
-        explains. Each has the operations that change the file there, or else anywhere. Behind the initial contents or
-        the first cut, a byte may be zero or as it was: a truncation may be there in part."""
+        explains. Each range comes with the operations that change the file there, or else anywhere. Behind the initial
+        contents or the first cut, a byte may be zero or as it was: a truncation may be there in part."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):

@@ -25,7 +25,7 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
 
     @property
     def subjects(self) -> tuple[Effect, ...]:
-        """The subjects. Raises ValueError if they are needed and missing."""
+        """The declared subjects. Raises ValueError if the rule needs them and they are missing."""
         if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
             raise ValueError("judge: 'subject' is missing")
         return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()
@@ -43,7 +43,7 @@ class PropertyDocument(Document, frozen=True):
 
     @property
     def declared(self) -> Property:
-        """The property. Raises ValueError for keys that do not go together."""
+        """The declared property. Raises ValueError for keys that do not go together."""
         own = {"name": self.name, "family": self.family, "meaning": self.meaning}
         prop = adapt(Property, self.judge, **own)
         if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):

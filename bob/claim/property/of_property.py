@@ -57,7 +57,7 @@ class OfProperty(Judgeable):
         return f"{self.name} is violated on {configuration}"
 
     def violation(self, seen: Observation, context: Context) -> Violation | None:
-        """Return how ``seen`` breaks it; None if it does not, or did not mount. Raises UsageError for an unknown
+        """Return how ``seen`` breaks the claim; None if it does not, or did not mount. Raises UsageError for an unknown
         property."""
         if not seen.mounted:
             return None

@@ -1,11 +1,10 @@
 """Sets of operations that can have happened, as far as names can tell.
 
 A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move
-one that does not (ENOENT), and to remove a full directory (ENOTEMPTY). A set with a refused operation explains nothing.
-The same is true of a set that leaves an initial file without a name, if no operation takes a name of it away. The
-kernel walks a path before the file system gets the operation, so one in a moved directory works without the move. This
-module judges *groups* apart: operations in a chain of common names, then also of common files and directories.
-"""
+one that does not (ENOENT), and to remove a nonempty directory (ENOTEMPTY). A set with a refused operation explains no
+state. Nor does a set that leaves an initial file without a name, if no operation takes a name of it away. The kernel
+walks a path before the file system gets the operation. So an operation in a moved directory works without the move.
+This module judges *groups* apart: operations in a chain of common names, then also of common files and directories."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +42,7 @@ class _NameStep:
 
 
 class OperationGroup:
-    """Operations judged together: each set that can have happened leaves one state of their places."""
+    """Operations that are judged together: each set of them that can have happened leaves one state of their names."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -154,7 +153,7 @@ def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] 
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """Return the groups of a workload; those by names, with fewer suspects, come first."""
+    """Return the groups of a workload; groups by common names only, which have fewer suspects, come first."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}

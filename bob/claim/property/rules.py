@@ -91,8 +91,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A wrong answer to ``question``, with the evidence in one line. ``wrong`` is an incomplete operation, or damage.
-    ``accounts`` has each operation of the question."""
+    """A breach of a property by ``question``, with the evidence in one line. ``wrong`` is an incomplete operation, or
+    damage. ``accounts`` has the facts of each operation of the question."""
 
     question: Question
     evidence: str
@@ -106,7 +106,7 @@ class Violation:
 
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
-    """Return all questions of ``prop`` about a workload; none if it does not concern ``prop``."""
+    """Return all questions of ``prop`` about a workload; none if the workload does not test ``prop``."""
     if prop.call is not None:
         numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)

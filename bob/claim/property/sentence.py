@@ -1,5 +1,5 @@
-"""The sentence that sums up a crash that breaks a property, from its time line and the question. It claims no more than
-the time line shows (:mod:`bob.story.decisive`)."""
+"""The sentence about a crash that breaks a property, from its time line and the question. It claims no more than the
+time line shows (:mod:`bob.story.decisive`)."""
 
 import re
 from collections.abc import Mapping, Sequence

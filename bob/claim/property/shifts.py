@@ -21,13 +21,13 @@ class Shift:
         return at - self.length if at >= self.offset + self.length else None
 
     def moved(self, at: int) -> int:
-        """Return the offset, after the shift, of an end at ``at``, of the file or of a piece."""
+        """Return the offset after the shift of an end (of the file or of a piece) that was at ``at``."""
         return at if at <= self.offset else max(self.offset, at + self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of the byte at ``at``, if just the shifts ``there`` happened, in order."""
+    """The origin of the byte at ``at`` if only the shifts ``there`` happened, in order."""
 
     at: int
     there: tuple[Shift, ...] = ()

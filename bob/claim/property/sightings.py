@@ -1,6 +1,6 @@
 """The identity of each observed name. A name is a place, *(directory, base name)*, so a move of a directory leaves the
-names in it alone. Inode numbers, or else contents, distinguish things that bore one name. If neither does, a name may
-be any of several things."""
+names in it alone. Inode numbers, or else contents, distinguish files and directories (*things*) that had one name. If
+neither does, a name may be any of several things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ NamePlace = tuple[int, str]  # (directory, base name)
 
 
 class NamePlaces:
-    """Every name of a history as a place, with the thing there at each step."""
+    """Every name of a history as a place, with the file or directory there at each step."""
 
     def __init__(self, history: History) -> None:
         self._steps: list[dict[NamePlace, int]] = []
@@ -126,7 +126,7 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things that ``place`` may be: {None} for nothing, empty for others; None if out of sight."""
+        """Return the things that ``place`` may be: {None}: nothing; empty: a foreign one. None if out of sight."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:

@@ -1,4 +1,4 @@
-"""Operations in the words of Table 1: overwrites, appends, directory operations, and their span."""
+"""The operations of Table 1: overwrites, appends, directory operations, and the span of writes."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -21,10 +21,10 @@ class Call(StrEnum):
 
 
 class What(StrEnum):
-    """The part of earlier changes that a call makes durable. For its target: ``entry`` is the one that it was made
-    with, ``names`` are its links and renames, ``entries`` the names in it, ``parent`` the entry of its parent. Parts
-    that begin with ``other`` are of all earlier changes elsewhere; an append is any change of a size. Calls without a
-    target, and ``returned``, speak of every file. Only rows ask for new and moved (linked, removed) entries, and for
+    """The part of earlier changes that a call makes durable. For the call's target: ``entry`` is the one that it was
+    made with, ``names`` are its links and renames, ``entries`` the names in it, ``parent`` the entry of its parent.
+    Parts that begin with ``other`` are all earlier changes elsewhere; an append is any change of a size. Calls without
+    a target, and ``returned``, are about every file. Only rows ask for new and moved (linked, removed) entries, and for
     ``everything``."""
 
     DATA = "data"
@@ -52,7 +52,7 @@ class Unit(StrEnum):
 
 
 def row_of_today(name: str) -> str:
-    """Return the name of a row, or of another thing, in today's words."""
+    """Return the name of a row, or of another thing, with current terms for old ones."""
     return _ROWS.get(name, name)
 
 

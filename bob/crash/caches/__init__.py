@@ -1,4 +1,4 @@
-"""The kinds of write cache of a disk, by the names in documents and on the command line, the default first."""
+"""The kinds of write cache of a disk, by their names in documents and on the command line, the default first."""
 
 from importlib import import_module
 from pkgutil import iter_modules

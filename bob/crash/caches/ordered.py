@@ -10,8 +10,8 @@ from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest submission of a flush, or completion of a FUA write, that completed by the window's start.
-    Without any, return a time before all writes."""
+    """Return the latest submission of a flush, or completion of a FUA write, that completed by the window's start. If
+    there is none, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]

@@ -17,8 +17,7 @@ class WriteCache:
     ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
     ``durable_since`` returns when each write of a trace becomes durable; None if never. ``looks_back`` returns a time
     at or before the start of the window: a crash may undo, from the last one back, the writes that became durable
-    since. Each disk would have such a time of its own, so ``one_disk_only`` refuses several disks.
-    """
+    since. Each disk would have its own such time: with ``one_disk_only``, several disks are an error."""
 
     name: str
     words: str
