@@ -65,8 +65,7 @@ class Column:
         self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
-        """Note why a workload was not judged: no property that it tests can hold. ``fall``: the kernel's panic or
-        hang."""
+        """Note why a workload was not judged: no property that it tests can hold. ``fall``: a panic or hang."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:

@@ -31,8 +31,7 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return all vulnerabilities. A place without a function becomes the same place with one, if just one has its
-    type."""
+    """Return all vulnerabilities. A place without a function becomes the same place with one, if one has its type."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences

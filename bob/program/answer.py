@@ -39,7 +39,7 @@ REQUEST_SECONDS = 10.0  # duration of a request to a checker (host's clock); bob
 
 
 class Batches:
-    """The number of checks in the next request: one at first, then for REQUEST_SECONDS, but at most ``most``."""
+    """The number of checks in the next request: at first one, later for REQUEST_SECONDS, but at most ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -64,7 +64,7 @@ class CheckerAnswer:
 
     @property
     def is_judgement(self) -> bool:
-        """Whether the checker ended by itself: not by a signal, nor by a shell that cannot run a program (126, 127)."""
+        """Whether the checker ended by itself: not by a signal, nor in a shell that cannot run a program (126, 127)."""
         return self.code is not None and self.code >= 0 and self.code not in (126, 127)
 
     @property
@@ -78,7 +78,7 @@ class CheckerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun(Generic[S_co]):
-    """A run of a checker on a ``state`` after the ``output`` of the program; ``spoiler``: what damages the state."""
+    """A run of a checker on a ``state`` after the ``output`` of the program; ``spoiler``: a script that damages it."""
 
     state: S_co
     output: bytes
@@ -94,7 +94,7 @@ class CheckerAnswers(Generic[K]):
     disagreed: str | None = None
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
-        """Note an answer, and return whether it is the tree's first. A timeout counts only without another answer."""
+        """Note an answer, and return whether it is the tree's first. A timeout counts only if none else comes."""
         self.count += 1
         known = self.answers.get(tree)
         if known is None or known.code is None:

@@ -22,7 +22,7 @@ class _LineRows:
 
 
 class Binary:
-    """An ELF file, read when first asked."""
+    """An ELF file, which is read at the first call."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -36,8 +36,8 @@ class Binary:
         return self._lines[place].place if place >= 0 and at < self._lines[place].end else ""
 
     def is_in_function(self, offset: int, distance: int) -> bool:
-        """Return whether the function of the code at ``offset`` begins ``distance`` bytes before it. The nearest symbol
-        may be another function's: most libraries keep only exported names."""
+        """Return whether the function with the code at ``offset`` begins ``distance`` bytes before that. The nearest
+        symbol may be another function's: most libraries keep only exported names."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 

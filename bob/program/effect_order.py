@@ -1,5 +1,6 @@
 """Calls in the order of their effects, which may differ from the order of their returns. The kernel may run another
-process between effect and return: one that waits for a lock file creates it before the call that removed it returns."""
+process between effect and return: a process that waits for a lock file makes it before the call that removed it
+returns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,8 @@ _MAKING = ("mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod"
 
 def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
     """Return ``calls``, given in the order of their returns, in that of their effects. A close comes where it began,
-    since the kernel reuses its number at once. A removal comes before a call that created the same name meanwhile."""
+    since the kernel reuses its descriptor at once. A removal comes before a call that created the same name
+    meanwhile."""
     placed = []
     for place, call in enumerate(calls):
         line = _effect(place, calls)

@@ -70,7 +70,7 @@ def load(folder: Path) -> Program:
 
 
 def named(name: str) -> Program:
-    """Return the program in the folder ``name``, or else the shipped one. Raises UsageError for neither."""
+    """Return the program in the folder ``name``, else the shipped one. Raises UsageError if there is neither."""
     there = shipped_programs()
     if name in there and not Path(name).is_dir():
         return load(there[name])

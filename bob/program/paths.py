@@ -27,7 +27,7 @@ class _Folder:
 class Paths:
     """Follows the working directory of each process of ``calls``, and resolves relative names below ``root``.
     ``link_at`` returns the target of the symbolic link at a path; ``open_at`` returns the path of a process's open file
-    by its number. Both paths are below the root; None without one."""
+    by its number. Both paths are below the root; each function returns None if there is no such path."""
 
     def __init__(
         self,
@@ -42,12 +42,13 @@ class Paths:
         self._leading: dict[str, None] = {}
 
     def below(self, path: str) -> str:
-        """Return a guest's path as one below the root: ``/f``; empty if it is elsewhere, or the root itself."""
+        """Return a guest's path relative to the root, such as ``/f``; empty if it is elsewhere, or the root itself."""
         _before, found, rest = path.partition(self._root)
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the name at ``place`` below the root, or "". ``follows``: a link as the last part is resolved, too."""
+        """Return the path at ``place`` of the arguments, below the root, or "". ``follows``: resolve a link as its last
+        part."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -70,7 +71,7 @@ class Paths:
         return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the path of :meth:`at` in the guest, wherever it is."""
+        """Return the path of the argument at ``place`` in the guest, also outside the root."""
         folder = call.path(place - 1) if place else ""
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:

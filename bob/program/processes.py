@@ -1,4 +1,4 @@
-"""A process's own state: a new process shares it with its parent, or begins with a copy (clone(2))."""
+"""State of a process, which a new process shares with its parent, or gets a copy of (clone(2))."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
@@ -9,8 +9,8 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """One ``T`` for each process: the first has a ``new`` one. A child shares its parent's if the call that made it has
-    this ``flag`` (``CLONE_FILES``); else it has a copy from that call."""
+    """One ``T`` for each process; the first process gets ``new()``. A child shares its parent's if the call that made
+    the child has this ``flag`` (such as ``CLONE_FILES``); else it gets a copy as of that call."""
 
     def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
         self._made = {call.result: call for call in calls if call.name in FORKS and call.result}

@@ -39,7 +39,7 @@ class Pace(StrEnum):
 
     @staticmethod
     def on(commit: float) -> tuple[Pace, ...]:
-        """Return the paces that differ on a file system that commits by itself every ``commit`` seconds."""
+        """Return the paces that make a difference on a file system that commits by itself every ``commit`` seconds."""
         is_slow = Pace.SLOWER.delay(commit) <= Pace.SLOW.delay(commit)
         return tuple(pace for pace in Pace if not (is_slow and pace is Pace.SLOWER))
 
@@ -64,8 +64,8 @@ class Program:
     """A program under test. ``device`` is the device's size (bytes; 0: the file system's default), ``seconds`` a
     script's limit (guest's clock). ``must_fail`` names damages of the final tree that the checker must refuse: scripts,
     or :data:`EMPTIED`. ``packages`` are Debian's. ``logs`` and ``frames`` are shell patterns. Models leave out files
-    whose paths in the tested directory match ``logs``. The innermost function that matches ``frames``, by its own name
-    or its file's, counts as a call's maker."""
+    whose paths in the tested directory match ``logs``. The innermost function whose name, or whose file's name, matches
+    ``frames`` counts as the maker of a call."""
 
     name: str
     about: str
@@ -95,7 +95,7 @@ class Program:
 
     @property
     def archive(self) -> bytes:
-        """Its files as a tar archive; the same files make the same bytes."""
+        """The program's files as a tar archive; the same files give the same bytes."""
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
             for file in self.files:

@@ -1,6 +1,6 @@
-"""Frames that ``strace -k`` writes below a call: the program's own function that made it, and its source line. strace
-(libunwind) names a frame after the nearest symbol before it. In a library that keeps only exported names, a static
-function gets another one's name; :func:`without_wrong_names` takes such names away."""
+"""Stack frames that ``strace -k`` writes below a call: which function of the program made the call, and its source
+line. strace (libunwind) names a frame after the nearest symbol before it. In a library that keeps only exported names,
+a static function gets another one's name; :func:`without_wrong_names` takes such names away."""
 
 import posixpath
 import re
@@ -30,8 +30,8 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
 
 
 def caller(stack: Sequence[str]) -> str:
-    """Return the innermost named function outside plumbing, with its source line (:func:`located`) or its
-    file. Return "" without one, or if an interpreter made the call."""
+    """Return the innermost named function outside system libraries, with its source line (:func:`located`) or its file.
+    Return "" if there is none, or an interpreter made the call."""
     for frame in stack:
         found = _FRAME.fullmatch(frame)
         if found is None:
@@ -73,7 +73,7 @@ _NAMED = re.compile(r"^( > (?P<file>[^()\n]*)\().+\+0x(?P<distance>[0-9a-f]+)(\)
 
 
 def files_with_names(calls: str) -> list[str]:
-    """Return the files with named frames in ``calls`` (strace's text), without plumbing and interpreters."""
+    """Return the files with named frames in ``calls`` (strace's text), without system libraries and interpreters."""
     found = dict.fromkeys(frame["file"] for frame in _NAMED.finditer(calls))
     return [path for path in found if not _is_passed_over(path)]
 

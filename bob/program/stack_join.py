@@ -1,6 +1,6 @@
 """Frames of a program's calls, taken from another run. It takes long to collect frames, so timers and turns of
-processes may differ in that run. A call gets the frames of the same call there, as long as its process has done the
-same. Else it gets the frames that all calls like it share."""
+processes may differ in that run. As long as a process makes the same calls in both runs, each call gets the frames of
+its counterpart. Later calls get the frames that all calls like them share."""
 
 import re
 from collections import Counter
@@ -27,11 +27,11 @@ CallPlace = tuple[str, str, tuple[str, ...]]  # the calling program, the call's 
 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
     """Return ``calls`` with the frames of ``others``, from another run of the same program. Processes match by descent
-    (the third child of the first process, say). While both make the same calls, up to the last write or exec, each call
-    gets its counterpart's frames; to the end if all are the same. Any other call gets the innermost frames that the
-    calls of its program, name and paths share there. If the other run writes the same data there, only calls that write
-    equally many bytes count. Numbers, hashes and random names do not matter. If two functions do the same thing, the
-    stack is empty."""
+    (the third child of the first process, say). While both make the same calls, up to the last common write or exec,
+    each call gets its counterpart's frames; to the end if all are the same. Any other call gets the innermost frames
+    that the other run's calls with its program, name and paths share. If some of these write the same data, only those
+    that write as many bytes count. Numbers, hashes and random names do not matter. If two functions do the same thing,
+    the stack is empty."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):

@@ -34,8 +34,8 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 class SystemCall:
     """A system call that has returned. ``arguments`` are as in strace; ``result`` is None if the call failed or returns
     nothing. ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start, ``stack`` the
-    frames, innermost first. It began at line ``begun``, and had taken effect by ``done``; others may have returned
-    between."""
+    frames, innermost first. It began at line ``begun``, and had taken effect by line ``done``; others may have returned
+    between these."""
 
     pid: int
     seconds: float
@@ -48,7 +48,7 @@ class SystemCall:
     done: int = 0
 
     def path(self, place: int) -> str:
-        """Return the path, or another name, of the file descriptor at ``place``; empty for another argument."""
+        """Return the path, or another name, of the file descriptor at ``place`` of the arguments; else ""."""
         found = _FD.fullmatch(self.arguments[place]) if place < len(self.arguments) else None
         return "" if found is None else unescaped(found["path"]).decode(errors="surrogateescape")
 

@@ -1,6 +1,6 @@
-"""The recorded output of a program, with times, and its system calls, beside the blocks. Each crash state is compared
-with the output before the crash, which counts when the program's call has returned. The kernel reports returns among
-the bios (event ``raw_syscalls:sys_exit``), so one order covers all. strace says what was written, and where."""
+"""The recorded output of a program, with times, and its system calls. bob compares each crash state with the output
+before the crash; output counts once the program's call has returned. The kernel traces returns among the bios (event
+``raw_syscalls:sys_exit``), so one order covers all. strace says what was written, and where."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Transcript:
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """The output by the place of its call. Raises RecordingError if strace has cut it off."""
+        """The output by the index of its call. Raises RecordingError if strace has cut it off."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
@@ -86,8 +86,8 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: 
 
 
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
-    """Return the seconds from strace's clock to the timeline's; None without a common call. The kernel reports the
-    return of a call, strace its start: the shortest call gives the nearest answer."""
+    """Return the seconds to add to strace's clock for the timeline's; None if they have no call in common. The kernel
+    reports the return of a call, strace its start: the shortest call gives the nearest answer."""
     found: list[float] = []
     for pid in dict.fromkeys(call.pid for call in calls if call.name in NUMBERS):
         made, returned = _of_process(pid, calls, timeline)
@@ -108,7 +108,7 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
     """Return the windows before and after each output; output from before ``trace`` is in all. A state that is legal in
-    several windows is several cases."""
+    several windows occurs in each."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:
@@ -122,7 +122,7 @@ def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase(Case):
-    """A case whose ``transcript`` is the program's side of the ``recording``."""
+    """A case of a program, with its output and calls (``transcript``) during the ``recording``."""
 
     work: Program
     transcript: Transcript

@@ -1,4 +1,4 @@
-"""The places of values in the arguments of system calls, as strace writes them, and what these say."""
+"""The places of values in the arguments of system calls, as strace writes them, and the meaning of these."""
 
 import re
 from dataclasses import replace
@@ -29,7 +29,7 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Return whether a call follows its name if that is a link; an unnamed open file looks like one (linkat(2))."""
+    """Return whether a call follows its path if that is a link; an unnamed open file looks like one (linkat(2))."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -42,13 +42,13 @@ def process_of(open_file: re.Match[str], call: SystemCall) -> int:
 
 
 def has_no_name(call: SystemCall, place: int) -> bool:
-    """Return whether a call means the descriptor before an empty name (AT_EMPTY_PATH)."""
+    """Return whether the name at ``place`` is empty, so it means the descriptor before it (AT_EMPTY_PATH)."""
     return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
 class KernelCopy(NamedTuple):
-    """A copy in the kernel: places of its descriptors, and where it reads and writes (bytes; None: at the file's
-    position, which moves on)."""
+    """A copy in the kernel: the arguments with its descriptors, and where it reads and writes (bytes; None: at the
+    file's position, which advances)."""
 
     out_of: int
     into: int
@@ -89,7 +89,7 @@ def how_of(call: SystemCall) -> How | None:
 
 
 def allocation(mode: str) -> Allocation:
-    """Return what the flags of fallocate(2) ask for, if they move no ranges."""
+    """Return the operation that flags of fallocate(2) request, if they move no ranges."""
     if "PUNCH_HOLE" in mode:
         return Allocation.PUNCH
     if "ZERO_RANGE" in mode:
@@ -103,7 +103,7 @@ def mode_of(call: SystemCall, umask: int) -> int:
 
 
 def permissions(argument: str) -> int:
-    """Return what chmod(2) sets: the kernel ignores the file's type (``S_IALLUGO`` in chmod_common)."""
+    """Return the bits that chmod(2) sets: the kernel ignores the file's type (``S_IALLUGO`` in chmod_common)."""
     return int(argument, 8) & 0o7777
 
 

@@ -97,7 +97,7 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """Return the table with ``known`` presences, row by row, in place of undecided ones."""
+        """Return this table with undecided presences replaced by those of ``known``, row by row."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -113,8 +113,8 @@ class Presences:
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """Return how ``state`` differs from the nearest row with the same calls, with these and more, and with only
-        some of these (None: there is no such row). The nearest row has the fewest differences, undecided calls
-        included. The result names calls that surely differ, else those that may."""
+        some of these (None: no such row). The nearest row has the fewest differences, undecided calls included. The
+        result has calls that certainly differ, else those that may."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # mostly few of thousands of calls
         few = Presences((), self._untold)
@@ -158,7 +158,7 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
-    """Explain why a state (``refused``, with ``own`` unexplained values) is refused and ``accepted`` ones are not."""
+    """Return why a state (``refused``, with ``own`` unexplained values) is refused and ``accepted`` ones are not."""
     alike, missing, there = accepted.nearest(refused, own)
     if alike is not None and alike.parts:  # the part of a call that persisted decides
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
@@ -173,8 +173,8 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation``. If calls must be durable, it keeps only those before call ``told_by``, if any:
-    accepted states often have later calls only because these persisted together."""
+    """Return the ``explanation``. If calls must be durable, only those before call ``told_by`` stay, if any: accepted
+    states often have later calls only because these persisted together."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -182,7 +182,7 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """Explain a ``refused`` state without an accepted one: calls before ``told_by`` that are missing or not whole."""
+    """Explain a ``refused`` state if none is accepted: by the calls before ``told_by`` that are not there in full."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
@@ -239,8 +239,8 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """Return the ``explanation``, or that of a whole group if the crash came inside it or only its members are named.
-    An output that came too early is a fault of its own."""
+    """Return the ``explanation``, or that of a whole group, if the crash came inside the group or only its members are
+    in the explanation. An output that came too early stays a reason of its own."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}

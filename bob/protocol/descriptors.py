@@ -27,7 +27,7 @@ class OpenFile:
     reads_only: bool = False
 
     def moved_on(self, count: int) -> int:
-        """Move the position on by ``count`` bytes; return the position before."""
+        """Advance the position by ``count`` bytes; return the position before."""
         self.position += count
         return self.position - count
 
@@ -63,7 +63,7 @@ class Mapping:
 
 
 class Mappings:
-    """The shared mappings of files (``by_path``: watched ones). Threads share them, a fork copies, execve drops."""
+    """The shared mappings of files (``by_path``: watched ones). Threads share them, fork copies, execve drops them."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
@@ -116,7 +116,7 @@ class Mappings:
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
-        """Return what an msync(2) is about: a part of the last mapping with its address."""
+        """Return the mapping of an msync(2): the range of the last mapping with its address."""
         address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:

@@ -1,5 +1,5 @@
-"""The update protocol of a program as a diagram (OSDI'14, Figure 4): steps, the orders of its syncs, and its needs.
-Like steps and rounds of a loop are folded, unless a need is about them."""
+"""The update protocol of a program as a diagram (OSDI'14, Figure 4): steps, the orders that its syncs give, and its
+needs. Similar steps and rounds of a loop are folded, unless a need is about them."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class StepKind(StrEnum):
 class DiagramStep(Document, frozen=True):
     """System call ``number`` of a recording: ``verb`` and ``more`` ("append", "512 bytes at 0"), about ``path``.
     ``told`` is its output, a character a byte. ``program`` made it in ``function`` (empty: unknown), as ``process``
-    (from 1, by first step). ``covers`` are the steps that it makes durable and no earlier sync did."""
+    (from 1, by first step). ``covers`` has the steps that it makes durable and no earlier sync did."""
 
     number: int
     kind: StepKind
@@ -69,7 +69,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DiagramRow:
-    """Like ``steps``, in a run or in the rounds of a ``loop`` (its number). A gap stands for rows that are left out."""
+    """Similar ``steps``, in succession or in rounds of ``loop`` (its number). ``is_gap``: rows are left out here."""
 
     steps: tuple[DiagramStep, ...]
     loop: int | None = None
@@ -82,8 +82,8 @@ class DiagramRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """``rows`` in program order; ``needs``, with places of rows instead of steps; ``orders``: the rows that each sync
-    makes durable (first, last, sync); and the number of needs ``left_out``."""
+    """``rows`` in program order; ``needs``, with indexes of rows instead of steps; ``orders``: the rows that each sync
+    makes durable (first, last, sync); ``left_out``: the number of needs not drawn."""
 
     rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
@@ -133,7 +133,7 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return a reliance to be drawn, or None if no step is a call of it; ``told`` is the output before the crash."""
+    """Return a reliance as a need, or None if no step is a call of it; ``told`` is the output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -153,7 +153,7 @@ def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequenc
 
 
 def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram:
-    """Return the diagram of ``steps``. Needs with the same ends are one, the first of them."""
+    """Return the diagram of ``steps``. Of needs with the same ends only the first is kept."""
     distinct: dict[tuple[tuple[int, ...], tuple[int, ...]], Need] = {}
     for need in needs:
         distinct.setdefault((need.first, need.then), need)

@@ -1,5 +1,5 @@
 """The effects of a program's calls. A *unit* (a name, a file's size, its contents) has a *history* in program order. A
-crash state shows one value of each unit, and so how far the disk has come."""
+crash state shows one value of each unit, and so which calls the disk has."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return bytes ``start`` to ``end`` of a file with this ``content`` under all that was stored, ``latest`` first."""
+    """Return bytes ``start`` to ``end`` of a file: ``content``, overwritten by all that was stored (``latest``
+    first)."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:
@@ -69,7 +70,7 @@ def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int
 
 
 def handle(file: int) -> str:
-    """Return an operation's word for a file without a name."""
+    """Return the handle by which an operation names a file without a name."""
     return f"#{file}"
 
 
@@ -102,9 +103,9 @@ class TracedFile:
 @dataclass(frozen=True)
 class Effects:
     """The histories of all units. Files have numbers (0: the root); an entry leads to one, or to None. ``words``
-    describe each call that changes or syncs something, ``deeds`` are these calls as operations. ``untold`` names calls
+    describe each call that changes or syncs something, ``deeds`` are these calls as operations. ``untold`` has calls
     that change a file in an unknown way, ``left_out`` those that change only times or extended attributes. ``begun``
-    has, for a call that began before another had taken effect, the first such call. ``strange`` names change in an
+    has, for a call that began before another had taken effect, the first such call. Names in ``strange`` change in an
     unknown way. ``memory`` is a cache for when all calls are known."""
 
     files: list[TracedFile]

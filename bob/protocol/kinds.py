@@ -26,7 +26,7 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for the reliance, or ""; call ``told_by`` wrote the output (None: the last one)."""
+    """Return ALICE's word for a reliance, or "" if none fits; call ``told_by`` wrote the output (None: the last)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]

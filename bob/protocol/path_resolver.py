@@ -1,4 +1,4 @@
-"""The file that a call means: by a name, by a descriptor, or by a name of a descriptor."""
+"""The file that a call is about: by a name, by a descriptor, or by a name relative to a descriptor."""
 
 from collections.abc import Mapping, Sequence
 
@@ -37,7 +37,7 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and file that a call of ``LINKS`` names; no path: an open file (O_TMPFILE), or unknown."""
+        """Return the path and file that a call of ``LINKS`` links; path "": an open file (O_TMPFILE), or unknown."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)
@@ -62,7 +62,7 @@ class PathResolver:
         return self._effects.path_of(file) or "a file without a name"
 
     def name(self, file: int, path: str) -> str:
-        """Return an operation's name for a file: its ``path``, or a handle if it has lost that."""
+        """Return an operation's name for a file: its ``path``, or a handle if the file has lost its name."""
         return path if self._effects.leads(path) == file else handle(file)
 
     def _by_number(self, call: SystemCall, place: int) -> OpenFile | None:

@@ -1,5 +1,5 @@
-"""The calls whose effects a crash state has, in part or whole. A missing name may be one not made yet, or gone already.
-Other names of the same call or file, and syncs of its directory, often decide."""
+"""The calls whose effects a crash state has, in part or whole. A missing name may not exist yet, or be gone already.
+Other names of the same call or file, and syncs of its directory, often decide which."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -37,7 +37,7 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """Return the presences in a tree, with ``known`` ones in place of undecided ones."""
+    """Return the presences ``told``, with undecided ones replaced by ``known`` ones."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
@@ -106,7 +106,8 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the files that a node may be. File systems reuse inode numbers, so an unknown one fits any."""
+    """Return the files that a node may be. File systems reuse inode numbers, so one of unknown number may be any
+    node."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
@@ -135,7 +136,7 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
 
 @dataclass(slots=True)
 class NameUnit:
-    """The ``calls`` that change a name or make a file, in order, and the places of those that the tree may show."""
+    """The ``calls`` that change a name or make a file, in order, and the indexes of those that the tree may show."""
 
     calls: tuple[int, ...]
     shown: set[int]

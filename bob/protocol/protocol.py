@@ -14,7 +14,7 @@ LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
     """Return the effects of ``calls`` on the tree ``before``, as far as they explain the tree ``after``. Files whose
-    end no call explains, or with a store over ``LARGEST``, are not followed; such names are *strange*."""
+    final content no call explains, or with a store over ``LARGEST``, are not followed; such names are *strange*."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:

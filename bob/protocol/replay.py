@@ -19,7 +19,7 @@ ALL_BITS = 0o7777
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
     """A program's calls as a ``workload``, with a ``history`` whose things are numbered as files in ``effects``.
-    Operation k (from 1) is call ``calls[k - 1]``; ``outputs[k]`` is the output by its return."""
+    Operation k (from 1) is call ``calls[k - 1]``; ``outputs[k]`` is all output by its return."""
 
     workload: Workload
     history: History
@@ -49,7 +49,7 @@ class OutputPrefixes(Sequence[bytes]):
 
 class LongInode(Inode):
     """A file after writes: the first ``count`` of the ``stored`` bytes on top of ``first``, with this ``size`` (bytes).
-    All states share the bytes: a thousand appends do not take a square of memory."""
+    All states share the bytes, so memory grows linearly with appends."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -89,7 +89,7 @@ def _beside(inode: Inode) -> Inode:
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
     """Return the calls with ``effects`` on the tree ``before`` as a workload; ``tellings`` has the output of each call.
-    Raises ValueError if a call does not fit the tree, so some other call is unknown."""
+    Raises ValueError if a call does not fit the tree, because bob does not know another call."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
@@ -120,7 +120,8 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths that something unknown changes: ``history`` and a clean end differ in name, kind or contents."""
+    """Return paths that something unknown changes: name, kind or contents differ between ``history`` and a clean
+    end."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:

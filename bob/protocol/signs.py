@@ -1,5 +1,5 @@
-"""The signs of calls in the units that they change. If a unit shows a value of its history, calls up to it are there,
-and later ones missing. If the value occurs twice, calls between are undecided."""
+"""Signs of calls in the units that they change. If a unit shows a value of its history, the calls up to that value are
+there, and later ones missing. If the value occurs twice, the calls between are undecided."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -14,7 +14,7 @@ SECTOR = 512
 
 
 class Signs:
-    """Signs of units, by call. A unit shows no value of an ``unmade`` call if an equal one is earlier."""
+    """Signs of units, by call. A value of an ``unmade`` call counts as an equal earlier one."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -49,7 +49,7 @@ class Signs:
         }
 
     def parts(self) -> dict[int, object]:
-        """Return which part of each partial call is there: equal ones are the same part."""
+        """Return which part of each partial call is there, as values to compare: equal values are the same part."""
         presences = self.presences()
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))

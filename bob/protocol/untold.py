@@ -35,8 +35,8 @@ class PathAspect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Values in a tree that calls do not explain; ``paths`` are all of the tree, ``contents`` those of files (bytes).
-    ``parts`` says which part of each partial call persisted (:meth:`bob.protocol.signs.Signs.parts`)."""
+    """Values in a tree that calls do not explain; ``paths`` has all paths of the tree, ``contents`` those of files
+    (bytes). ``parts`` says which part of each partial call persisted (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()
@@ -44,7 +44,7 @@ class Untold:
     parts: Mapping[int, object] = field(default_factory=dict)
 
     def differing(self, other: Untold) -> list[PathAspect]:
-        """Return the places of differences between two trees: names, or values that both have."""
+        """Return where two trees differ: in names, or in values that both have."""
         if not self.values and not other.values:
             return []
         places = {place for place, _value in self.values.items() ^ other.values.items()}

@@ -35,15 +35,15 @@ def make_base(
     agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
     """Make a base image in the agent's guest, where it stays. ``narrates`` is as in :func:`bob.record.recorder.record`.
-    Raise UsageError in the words of mkfs or the kernel if one refuses."""
+    Raise UsageError with the message of mkfs or the kernel if one refuses."""
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
     return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)
 
 
 def make_program_base(agent: Agent, subject: Subject, program: Program) -> Base:
-    """Make a base by the setup of ``program``, which the guest has. Raise UsageError if setup, mkfs or kernel
-    refuse."""
+    """Make a base image with the setup of ``program``, whose files the guest has. Raise UsageError if setup, mkfs or
+    kernel refuse."""
     name = hashlib.sha256(f"{base_name(subject, ())} {program.digest}".encode()).hexdigest()[:16]
     return _made(agent, subject, name, [], b"", setup_seconds=program.seconds)
 
@@ -58,7 +58,7 @@ def _made(agent: Agent, subject: Subject, name: str, setup: list[list[Any]], blo
 
 
 def room(agent: Agent, subject: Subject, setup: tuple[Operation, ...], path: str) -> int:
-    """Return the bytes that a new file ``path`` can take beside the tree ``setup``. Raise as :func:`make_base` does."""
+    """Return how many bytes a new file ``path`` can have beside the tree ``setup``. Raise as :func:`make_base` does."""
     name = f"{base_name(subject, setup)}-full"
     encoded, blob = encode(simulate(Workload("base", setup, ()))[1])
     header, _packed = _ask_for_base(agent, subject, name, encoded, blob, fill=path)
@@ -84,7 +84,7 @@ def _ask_for_base(
 
 
 def put_base(agent: Agent, base: Base) -> None:
-    """Give the agent's guest ``base``, unless it has it."""
+    """Send ``base`` to the agent's guest, unless the guest has it."""
     held = _held.setdefault(agent, set())
     if base.name in held:
         return

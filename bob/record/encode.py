@@ -1,4 +1,4 @@
-"""Subjects and operations in the form of the agent."""
+"""Subjects and operations in the agent's form."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -32,8 +32,8 @@ def record(
     completion: Completion = Completion.PROMPT,
     narrates: bool = False,
 ) -> Recording:
-    """Record ``workload`` on ``base``. Raise UsageError in the kernel's words if it refuses a mount or an operation. If
-    it ``narrates``, the guest prints each step on its console first, so a :class:`bob.agent.loss.Loss` names it."""
+    """Record ``workload`` on ``base``. Raise UsageError with the kernel's message if it refuses a mount or an
+    operation. ``narrates``: the guest prints each step on its console first, for :class:`bob.agent.loss.Loss`."""
     work, blob = encode_workload(workload)
     timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
     header, pieces = _ask(
@@ -45,7 +45,7 @@ def record(
 def record_recovery(
     agent: Agent, subject: Subject, base: Base, *, completion: Completion = Completion.PROMPT
 ) -> Recording:
-    """Record a boot on ``base``, a disk after a crash: check and mount. Raise UsageError if the kernel refuses it."""
+    """Record the recovery of a boot on ``base``, a disk after a crash: check and mount. Raise UsageError if refused."""
     header, pieces = _ask(agent, "record_recovery", subject, base, completion, timeout=RECORD_TIMEOUT)
     return _recording(header, pieces, completion, lasting_inodes=False)  # names are not listed
 
@@ -73,8 +73,9 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program``, which the guest has, at its pace. Calls lack frames (:func:`trace_frames`).
-    With ``stores`` they include stores through shared mappings. Raise UsageError if the mount or the workload fails."""
+    """Record the workload of ``program``, whose files the guest has, at its pace. Calls have no frames
+    (:func:`trace_frames` adds these). With ``stores`` they include stores through shared mappings. Raise UsageError if
+    the mount or the workload fails."""
     pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
     return _recorded_program(agent, subject, base, work, completion, RECORD_TIMEOUT + program.seconds)
