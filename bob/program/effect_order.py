@@ -1,6 +1,5 @@
 """Calls in the order of their effects, which may differ from the order of their returns. The kernel may run another
-process between effect and return: a process that waits for a lock file makes it before the call that removed it
-returns."""
+process between effect and return: one that waits for a lock file makes that before the call that removed it returns."""
 
 from collections.abc import Sequence
 from dataclasses import replace

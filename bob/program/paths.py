@@ -47,8 +47,7 @@ class Paths:
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the path at ``place`` of the arguments, below the root, or "". ``follows``: resolve a link as its last
-        part."""
+        """Return the path at ``place`` of the arguments, below the root, or "". ``follows``: resolve a last link."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:

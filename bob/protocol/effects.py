@@ -49,8 +49,7 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return bytes ``start`` to ``end`` of a file: ``content``, overwritten by all that was stored (``latest``
-    first)."""
+    """Return bytes ``start`` to ``end`` of a file: ``content``, overwritten by what was stored (``latest`` first)."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:

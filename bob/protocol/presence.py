@@ -106,8 +106,7 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the files that a node may be. File systems reuse inode numbers, so one of unknown number may be any
-    node."""
+    """Return the files that a node may be. File systems reuse inode numbers, so one of unknown number may be any."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 

@@ -120,8 +120,7 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return paths that something unknown changes: name, kind or contents differ between ``history`` and a clean
-    end."""
+    """Return paths that something unknown changes: name, kind or contents differ in ``history`` and a clean end."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:

@@ -1,1 +1,1 @@
-"""Reports of results for terminals, pages and documents. Nothing here knows a guest or a colour."""
+"""Reports of results for terminals, pages and documents. Nothing here uses guests or colours."""

@@ -1,5 +1,5 @@
-"""The answers to a quick question, or for a program, as one page that stands alone, or with a page for each witness.
-The words are in ``answers.html.j2`` and ``programs.html.j2``."""
+"""The answers to a quick question, or for a program, as one self-contained page, or with a page for each witness. The
+words are in ``answers.html.j2`` and ``programs.html.j2``."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,8 +39,8 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the pages of witnesses, then the answers, with their places. All link to a site's folder ``home``, as seen
-    from the last."""
+    """Yield the pages of witnesses, then the answers, each with its path. All link to a site's folder ``home``, a URL
+    relative to the page of answers."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)

@@ -71,7 +71,7 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:
-    """Return whether an expectation asks whether crash states mount."""
+    """Return whether an expectation is about whether crash states mount."""
     return any(parse(answer.name).asks_of_mounts for answer in subject.answers)
 
 
@@ -128,7 +128,7 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return the finishes that show ``way``, that of its witness first; empty for a single recording."""
+    """Return the finishes whose recordings show ``way``, that of its witness first; empty if there is one recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]

@@ -38,8 +38,8 @@ class ShownColumn:
 
 
 def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
-    """Return all configurations of ``results``, each given with the folder of its files. Unique labels name them: the
-    configuration's name, with kernel or run if names come twice."""
+    """Return all configurations of ``results``, each with the folder of its files, and a unique label: the
+    configuration's name, with kernel or run if it occurs twice."""
     found = [(result, column, run) for result, run in results for column in result.subjects]
     labels = [column.name for _result, column, _run in found]
     if len(set(labels)) < len(found):
@@ -78,5 +78,5 @@ def kernels_of(results: Iterable[Result]) -> list[str]:
 
 
 def grouped(columns: Iterable[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
-    """Return the columns under their file systems; only neighbours share a heading."""
+    """Return the columns grouped by file system; only adjacent columns share a group."""
     return [(fs, list(group)) for fs, group in groupby(columns, key=lambda column: column.fs)]

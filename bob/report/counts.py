@@ -1,4 +1,4 @@
-"""The explored part of a whole, as people read it."""
+"""How much of a whole was explored, in words."""
 
 from bob.answer.result import Allowed, SubjectResult
 from bob.crash.coverage import States
@@ -63,6 +63,6 @@ def _are_all_that_mount(states: States) -> bool:
 
 
 def examined(column: SubjectResult) -> str:
-    """Return in words how many outcomes had a closer look."""
+    """Return in words how many outcomes were examined."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

@@ -22,8 +22,8 @@ LETTER, MOST_LINES = 7.4, 3  # pixels of a letter, about; a column's text is cut
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The picture's width, and where columns begin (pixels); times end at ``time``. ``program_width`` is that of calls;
-    a text is cut after ``most_lines``. Words ``below`` begin that much below their event."""
+    """The picture's width, and where columns begin (pixels); times end at ``time``. ``program_width`` is the width of
+    calls; a text is cut after ``most_lines``. Text begins ``below`` pixels under its event."""
 
     width: int
     time: int
@@ -201,7 +201,7 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
 
 
 def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str, most: int) -> int:
-    """Put ``said`` in at most ``most`` lines and return their number; the whole of a cut text is its title."""
+    """Add ``said`` in at most ``most`` lines, and return their number; a cut text has the whole as its title."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
     few = parts[:most]
     if len(few) < len(parts):
@@ -214,7 +214,7 @@ def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, st
 def put_text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
-    """Put a line of text that begins (or ends, by ``anchor``) there; the ``whole`` of it is its title."""
+    """Add a line of text that begins at (``x``, ``y``), or ends there (by ``anchor``); its title is ``whole``."""
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
     element.text = clean(said)
     if whole:

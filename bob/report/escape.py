@@ -1,5 +1,5 @@
-"""Escape text of others (kernels, tools, file names) for documents. A :class:`Raw` is not escaped again; blanks and
-line ends become one blank, since Markdown and LaTeX give them a meaning."""
+"""Escape text from outside (kernels, tools, file names) for documents. A :class:`Raw` is not escaped again. Blanks and
+line ends become one blank, since they have a meaning in Markdown and LaTeX."""
 
 import re
 import unicodedata

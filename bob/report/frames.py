@@ -1,5 +1,5 @@
 """Results as DataFrames: the table, a row for each cell, or a row for each workload. Counts have up to thousands of
-digits: they are Python's integers (dtype object), each beside its binary logarithm."""
+digits: they are Python's integers (dtype object), each with its binary logarithm in another column."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -44,14 +44,14 @@ def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
 
 def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
     """Return a row for each cell, with :data:`CELL_FIELDS`, column by column in the order of Table 1. ``workloads``
-    asked, ``failing_workloads`` showed a violation, in ``violations`` explored states; ``witness`` is a path in the run
-    directory. A text that a cell lacks is empty."""
+    counts those that tested the property, ``failing_workloads`` those that broke it, in ``violations`` explored states;
+    ``witness`` is a path in the run directory. A missing text is empty."""
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
 
 
 def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`); a recording stands in all its cells."""
+    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`); a recording occurs in all its cells."""
     rows = [
         _workload(column, cell, workload)
         for column in columns

@@ -42,7 +42,7 @@ def grids(column: SubjectResult) -> list[Grid]:
 
 
 def listed(column: SubjectResult) -> SubjectResult:
-    """Return ``column`` without the cells that stand in grids."""
+    """Return ``column`` without the cells that are in grids."""
     return replace(column, answers=tuple(cell for cell in column.answers if place_of(cell.name) is None))
 
 

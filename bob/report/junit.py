@@ -1,5 +1,5 @@
-"""Points as JUnit XML for a CI. It lacks a standard: Jenkins' plugin xunit checks a schema; GitLab, GitHub's reporters
-and others read the same. An unknown point is an ``error``, which none of them passes."""
+"""Points as JUnit XML for a CI. There is no standard for it: Jenkins' plugin xunit checks a schema; GitLab, GitHub's
+reporters and others read the same. An unknown point is an ``error``, which all of them count as a failure."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree

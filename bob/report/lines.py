@@ -1,5 +1,5 @@
-"""Print text and tables, broken into lines as people would, without blanks at their ends. The owner of the rich Console
-sets its width and the colours of the styles ``bob.*``."""
+"""Print text and tables in lines that are broken where people would break them, without blanks at their ends. The owner
+of the rich Console sets its width and the colours of the styles ``bob.*``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -35,20 +35,20 @@ class Trimmed:
 
 
 def print_indented(console: Console, what: RenderableType, indent: int, style: str = "") -> None:
-    """Print ``what``, a text in this ``style`` or anything, with each line so many columns from the left."""
+    """Print ``what`` (a text has this ``style``) with each line indented by ``indent`` columns."""
     shown = Text(what, style) if isinstance(what, str) else what
     console.print(Trimmed(Padding(shown, (0, 0, 0, indent))))
 
 
 def print_hanging(console: Console, mark: str, style: str, text: str, indent: int = 0, gap: int = 1) -> None:
-    """Print ``text`` beside its ``mark``, below which no further line begins."""
+    """Print ``text`` behind its ``mark``; further lines are aligned with the text."""
     grid = Table.grid(padding=(0, gap, 0, 0))
     grid.add_row(Text(mark, style), Text(text))
     print_indented(console, grid, indent)
 
 
 def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
-    """Print a title, each part with its style; a list of mount options is broken behind its commas."""
+    """Print a title, each part with its style; a list of mount options is broken after commas."""
     console.print(Trimmed(broken(Text.assemble(*parts), console.width)))
 
 
@@ -62,7 +62,7 @@ _ENDS = re.compile(r"[,\s]+|$")
 
 
 def broken(text: Text, width: int) -> Text:
-    """Return ``text`` in lines of at most ``width`` columns, broken at blanks or behind commas if possible."""
+    """Return ``text`` in lines of at most ``width`` columns, broken at blanks or after commas if possible."""
     begins, fits, line = [], 0, 0
     for found in _ENDS.finditer(text.plain):
         if fits > line and cell_len(text.plain[line : found.end()].rstrip()) > width:
@@ -85,7 +85,7 @@ def narrow_table(
     padding: int = 2,
     first: int | None = None,
 ) -> Table:
-    """Return an empty table with these heads, and before them a column for names, at least ``first`` wide."""
+    """Return an empty table with a column for names, at least ``first`` wide, and a column for each of ``heads``."""
     table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="")
     table.add_column("", min_width=first, no_wrap=True)
     for head in heads:

@@ -24,7 +24,7 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """A cell of the configuration ``place``; ``shown`` is its first way, at the section with its evidence."""
+    """A cell of the configuration ``place``; ``shown`` is its first way, in the section with its evidence."""
 
     place: str
     cell: Answer
@@ -122,8 +122,8 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and file of each witness, then the table, each with its place. All link to a site's folder
-    ``home``, as seen from the table."""
+    """Yield the page and file of each witness, then the table, each with its path. All link to a site's folder
+    ``home``, a URL relative to the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 

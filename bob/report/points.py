@@ -1,5 +1,5 @@
-"""Results for a CI. A *point* (a test case of JUnit) asks one question; points of one configuration, or one program,
-are a *suite*. Against a table of expectations, a point passes if its verdict is the expected one."""
+"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question; the points of one configuration, or
+one program, are a *suite*. Against a table of expectations, a point passes if its verdict is the expected one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from bob.text import plural
 
 
 class Outcome(StrEnum):
-    """The outcome of a point, UNKNOWN as after the loss of a guest."""
+    """The outcome of a point; UNKNOWN for example after the loss of a guest."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Point:
     """One question. ``message`` says why it did not pass; ``details`` end with the command that shows a violation
-    again, if any. ``is_better``: it FAILED because less is broken than expected."""
+    again, if any. ``is_better``: it FAILED, but because less is broken than expected."""
 
     name: str
     outcome: Outcome

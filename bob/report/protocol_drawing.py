@@ -1,6 +1,6 @@
 """Draw the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT: one row a step, one frame a file. On the
-right, a line joins what a sync makes durable to the sync. On the left, an arrow shows an order that the program needs
-and was not given, and a bracket what must be there together. Lines differ in shape, not in colour alone."""
+right, a line joins a sync to what it makes durable. On the left, an arrow is an order that the program needs but that
+nothing gives, and a bracket joins calls that must persist together. Lines differ in shape, not in colour alone."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -31,7 +31,7 @@ STYLE = """
 
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
-    """Return the diagram of a recording with the needs of ``ways``: first the shortest of each kind, then others."""
+    """Return the diagram of a recording with needs from ``ways``: first the shortest of each kind, then others."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()

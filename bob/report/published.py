@@ -35,7 +35,7 @@ class Published:
 
 
 class Direction(StrEnum):
-    """The difference from the published table that a reason explains."""
+    """The direction of a difference from the published table."""
 
     FOUND = "found"  # bob finds a violation, the published table is blank
     NOT_FOUND = "not found"  # bob finds none, the published table has a ×
@@ -45,7 +45,7 @@ class Direction(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A cell of a run that differs from the published table. ``shown`` is what its witness, if any, shows; ``unlike``
-    are configurations with another verdict in this row of the run."""
+    has the configurations with another verdict in this row of the run."""
 
     configuration: str
     name: str
@@ -56,8 +56,9 @@ class Difference:
 
 class Reason(Declaration, frozen=True, eq=False):
     """The reason why cells differ from the published table. ``configurations`` and ``properties`` are names or globs;
-    ``measured`` are kernel versions. ``background``: other code is behind the name, but the part that matters is
-    unknown. A violation's witness shows one word of each trait in ``shows``; ``like`` must have the cell's verdict."""
+    ``measured`` are kernel versions. ``background``: the name now means other code, but which change matters is
+    unknown. A violation's witness must show one word of each trait in ``shows``; those in ``like`` must have the cell's
+    verdict."""
 
     title: OneLine
     direction: Direction
@@ -95,7 +96,7 @@ class Reason(Declaration, frozen=True, eq=False):
 
 
 def reason_for(reasons: Sequence[Reason], difference: Difference) -> Reason | None:
-    """Return the first of ``reasons`` that fits; background only if no other does."""
+    """Return the first of ``reasons`` that fits; a background reason only if no other fits."""
     fitting = [reason for reason in reasons if reason.fits(difference)]
     return min(fitting, key=lambda reason: reason.background, default=None)
 

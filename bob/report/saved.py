@@ -1,4 +1,4 @@
-"""A saved result: what ``bob.load`` gives, and where ``bob show`` starts."""
+"""A saved result, as ``bob.load`` returns it and ``bob show`` reads it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STOPPED = "the run was stopped early, so later file systems and paces are missin
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
     """A result and the folder of its files. ``path`` is the place that it was read from (None: not read). Each call
-    computes its answer again."""
+    computes its table again."""
 
     result: Result
     folder: Path

@@ -1,4 +1,4 @@
-"""A way to break a claim on a page, with the story of its witness there or on a page of its own."""
+"""A way to break a claim, on a page: with the story of its witness, which may have a page of its own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WITNESSES = "witnesses"  # the folder for pages of witnesses
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """A way at ``anchor`` of a page. ``where`` says which crash states show it. ``witness``: None if ``run`` lacks
-    the file; ``page`` is the place of its own page, or empty."""
+    """A way at ``anchor`` of a page. ``where`` says which crash states show it. ``witness``: None if ``run`` lacks the
+    file; ``page`` is the path of the witness's own page, or empty."""
 
     anchor: str
     way: Way
@@ -67,7 +67,7 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
     """Yield the page and file of each witness that has a page, with their places. They link to the answers, and to a
-    site's folder ``home``, as seen from the answers."""
+    site's folder ``home``, a URL relative to the answers."""
     for shown in ways:
         if shown.witness is not None and shown.page:
             page = PurePosixPath(shown.page)

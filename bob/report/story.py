@@ -1,5 +1,5 @@
 """Print the story of a witness: the operations, the time line of the disk, the evidence, and one sentence. The owner of
-the rich Console sets the colours of the styles ``bob.*``; each says only what a word says, too."""
+the rich Console sets the colours of the styles ``bob.*``; colours repeat what words say."""
 
 from rich.console import Console
 from rich.rule import Rule
@@ -87,7 +87,7 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """Return the words behind a system call that is missing in part or in full."""
+    """Return the words to append to a system call that is missing in part or in full."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 

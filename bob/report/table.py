@@ -158,7 +158,7 @@ def _table(column: SubjectResult) -> Table:
 
 
 def tally(cell: Answer) -> str:
-    """Return how many workloads asked; of a × or a ?, also how many of them say so."""
+    """Return how many workloads tested the property; for a × or a ?, also how many of them have this verdict."""
     asked = len(cell.recordings)
     if not asked or cell.verdict is Verdict.SKIPPED:
         return ""

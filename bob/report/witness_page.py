@@ -1,5 +1,5 @@
-"""The page of one witness, for people who know file systems but not bob (words: ``witness.html.j2``). It stands alone
-and offers the witness as a file, beside it or in the page."""
+"""The page of one witness, for people who know file systems but not bob (words: ``witness.html.j2``). It is
+self-contained, and offers the witness for download: a file next to the page, or in it."""
 
 import base64
 import shlex
@@ -64,7 +64,7 @@ def witness_text(path: Path) -> str:
 
 
 def in_link(text: str) -> str:
-    """Return an address that contains ``text``, which is JSON."""
+    """Return a data URL that contains ``text``, which is JSON."""
     return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""Runs: all that starts guests.
+"""Runs: everything that starts guests.
 
 option_table, option_paths, option_values    the options of several commands or both front ends, and their values
 requests, guest_images         requests and images, made of options
@@ -9,5 +9,4 @@ parts, program_parts           a run in parts, and those of a program
 cluster, parcels, parcel_process    parts on the workers of a Dask cluster, with their files
 recoveries, model_change       crashes during recovery; the effect of another model on a program
 replay, export, shrink         witnesses: shown again, exported as a log, made smaller; witness_image: their images
-interrupts                     Ctrl-C, and the end of all guests
-"""
+interrupts                     Ctrl-C, and the end of all guests"""

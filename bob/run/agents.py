@@ -16,9 +16,9 @@ from bob.image import Image, ensure, named
 
 
 class KeptGuests:
-    """Guests of a hypervisor that stay, with their agents, for the next user until the block ends. Threads may share
-    it. It drops a guest whose agent failed or whose user broke off, and each in virtual time: recordings need a fresh
-    one."""
+    """Guests of a hypervisor, kept with their agents for the next user until the block ends. Threads may share it. It
+    drops a guest whose agent failed or whose user raised an error, and each guest in virtual time: recordings need a
+    fresh one."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor
@@ -55,7 +55,7 @@ AnyGuests = GuestSource | KeptGuests
 
 
 def unshared(guests: AnyGuests) -> GuestSource:
-    """Return a source of fresh guests that the next user does not get: scripts may spoil anything."""
+    """Return a source of fresh guests that are not used again: scripts may have changed anything in them."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
 
@@ -64,7 +64,7 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
-    """Return the image ``name``, built if need be, or that of the machine at this address (a domain of ``connect``)."""
+    """Return the image ``name``, built if missing, or that of the machine at this address (a domain of ``connect``)."""
     return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 
@@ -92,7 +92,7 @@ def jobs_for(name: str, asked: int | None) -> int:
 
 @contextmanager
 def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
-    """Open an agent in a guest with the disk ``world`` for programs; in virtual time the guest wakes only to answer."""
+    """Open an agent in a guest with the disk ``world`` for programs; in virtual time the guest runs only to answer."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
             yield agent

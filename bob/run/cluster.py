@@ -1,6 +1,6 @@
-"""Parcels on the workers of a Dask cluster: bob hands them out, again if a worker is lost, and takes them back. A
-worker starts a process for each (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves out a
-worker with another environment, such as its kernel or QEMU."""
+"""Parcels on the workers of a Dask cluster: bob sends them out, again if a worker is lost, and takes the results. A
+worker starts a process for each parcel (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves
+out a worker with another environment, such as its kernel or QEMU."""
 
 import json
 import pickle
@@ -176,8 +176,8 @@ class Workers:
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until none is ready or in hand, and keep finished work however it ends. Raise GuestError if no
-        present worker can do a part, and as :meth:`bob.run.parts.PartedRun.take` does."""
+        """Do ``parts`` until none is ready or being done; finished work is kept however this ends. Raise GuestError if
+        no present worker can do a part, and as :meth:`bob.run.parts.PartedRun.take` does."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -194,7 +194,8 @@ class Workers:
             raise
 
     def finished(self) -> tuple[RunPart, ParcelResult]:
-        """Return the next part that ends, and its result: a failure if given up. Raise GuestError if no worker can."""
+        """Return the next part that ends, and its result: a failure if bob gave it up. Raise GuestError if no worker
+        can do it."""
         while True:
             try:
                 key, future = self._ended.get(timeout=5.0)

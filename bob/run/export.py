@@ -1,5 +1,5 @@
 """Exports the writes of a witness's workload as a log for xfstests' ``replay-log``. A witness lacks most writes, so bob
-records it again: in virtual time they nearly always come in the same order, with other time stamps."""
+records its workload again: in virtual time writes nearly always come in the same order, with other time stamps."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +25,9 @@ ATTEMPTS = 5  # most recordings in search of the crash of the witness
 
 @dataclass(frozen=True, slots=True)
 class LogCrash:
-    """The crash in a log: ``entry`` is the place of its mark, from 0. The state lacks the writes of the entries
-    ``lost``, and has a part of those of ``torn``; the first ``prefix`` entries make it (None: it is not a prefix).
-    ``other`` counts sectors that differ from the witness, as time stamps do."""
+    """The crash in a log: ``entry`` is the index of its mark. The state lacks the writes of the entries ``lost``, and
+    has a part of those of ``torn``; the first ``prefix`` entries make it (None: it is not a prefix). ``other`` counts
+    sectors that differ from the witness, as time stamps do."""
 
     entry: int
     lost: tuple[int, ...]

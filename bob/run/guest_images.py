@@ -1,4 +1,4 @@
-"""The guest images of options: named ones, one with a kernel of the user's, or the user's machine."""
+"""The guest images that options request: by name, with the user's kernel, or the user's machine."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ def asked_images(
     recovery_crashes: int = 0,
     progress: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """Return the images in order. Make that of --kernel or --kernel-tree, with the modules that ``fs`` need.
+    """Return the images in order. Build the one for --kernel or --kernel-tree, with the modules that ``fs`` need.
     ``progress`` gets a line for each step. Raise UsageError if options contradict each other."""
     from bob.guest.given_machine import is_machine
     from bob.image import load_recipe

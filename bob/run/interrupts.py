@@ -1,5 +1,5 @@
-"""Ctrl-C, for the command line and the library: a notebook lives on, so all guests end with the call. At some instants
-no ``with`` block knows of a guest, so a call that breaks off kills all that remain."""
+"""Ctrl-C, for the command line and the library: a notebook goes on after it, so all guests must end with the call. At
+some instants no ``with`` block knows of a guest, so a call that is interrupted kills all that remain."""
 
 import signal
 import threading
@@ -14,8 +14,8 @@ _SAME = 1.0  # seconds: signals within them count as one
 
 
 class Interrupts:
-    """A handler of signals. The first raises KeyboardInterrupt; one a second later or more calls ``again``. ``since``
-    is the time of the first (host seconds), or None."""
+    """A handler of signals. The first signal raises KeyboardInterrupt; one a second or more later calls ``again``.
+    ``since`` is the time of the first (host seconds), or None."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self.since: float | None = None
@@ -31,7 +31,7 @@ class Interrupts:
 
 
 class Begun:
-    """Knows the run directory that was begun since: ``folder``, or a new one in ``runs``."""
+    """Finds the run directory that was begun after this object: ``folder``, or a new one in ``runs``."""
 
     def __init__(self, folder: Path | None, runs: Path) -> None:
         self._folder, self._runs = folder, runs
@@ -64,8 +64,9 @@ class _Calls:
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """End all guests of this process if the block breaks off, unless another such block is open. In the main thread,
-    Ctrl-C raises KeyboardInterrupt once; another ends all guests at once. A process with its own handler keeps that."""
+    """End all guests of this process if the block raises an exception, unless another such block is open. In the main
+    thread, Ctrl-C raises KeyboardInterrupt once; another ends all guests at once. A process with its own handler keeps
+    that."""
     with _Calls.lock:
         _Calls.open += 1
     try:

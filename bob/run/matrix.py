@@ -1,7 +1,8 @@
-"""A set of configurations, probed one after the other, or side by side on a cluster: the table. On a cluster, bob cuts
-columns into parts of some workloads, about PARTS_PER_PLACE for each place. A run makes a base image once, as the kernel
-draws at random in it. So a column's first part has one workload for each initial tree, and later parts get its base
-images. The last part has the whole column: its worker crashes recoveries, and judges."""
+"""A set of configurations, probed one after the other, or side by side on a cluster: the table. On a cluster, bob
+divides columns into parts with some of their workloads, about PARTS_PER_PLACE for each worker's place. Base images have
+random content of the kernel's, so a run makes each only once: a column's first part has one workload for each initial
+tree, and later parts get its base images. The last part has the whole column: its worker crashes recoveries, and
+judges."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ def matrix(
     chosen: ConfigurationSet, request: ProbeRequest, out: Path | None, progress: Progress
 ) -> tuple[Result, Path]:
     """Probe each configuration of ``chosen``; return the result and the run directory. Skip one that mkfs or the kernel
-    refuses, with the reason. Raise UsageError before a guest starts if bob cannot ask this."""
+    refuses, with the reason. Raise UsageError before a guest starts if the request is impossible."""
     request.check()
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
@@ -45,7 +46,7 @@ def matrix(
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the matrix in ``path``. Raise StoreError if it is not a matrix's run, or another process writes it."""
+    """Resume the matrix in ``path``. Raise StoreError if it is not a matrix's run, or another process writes it."""
     directory = MatrixDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
@@ -78,8 +79,8 @@ def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progr
 
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
-    """Go on with a matrix on the cluster of ``host``. However it ends, ``directory`` keeps all finished workloads.
-    Raise as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do."""
+    """Resume a matrix on the cluster of ``host``. However this ends, ``directory`` keeps all finished workloads. Raise
+    as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do."""
     columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))

@@ -14,7 +14,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The place for documents: the file ``path`` for one, that folder for several."""
+    """Where to write documents: one to the file ``path``, or several into the folder ``path``."""
 
     path: Path
     is_folder: bool

@@ -129,7 +129,7 @@ PACES: tuple[Pace, ...] = option(
 
 @group
 class Exploration:
-    """The depth of the exploration, and the assumed disk; ``atomic_write`` is in bytes."""
+    """How much to explore, and the assumed disk; ``atomic_write`` is in bytes."""
 
     budget: int = option(
         "--budget N",

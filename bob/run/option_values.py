@@ -19,12 +19,12 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
-    """Return the values that are one of ``names``, each the name of a ``what``."""
+    """Return the reader of values that must be one of ``names``; ``what`` is the word for them in messages."""
     return Words(lambda word, _option: _check_known(what, word, names()), lambda _given: names())
 
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
-    """Return the values that are one of ``names``, or a path. The command checks them."""
+    """Return the reader of values that are one of ``names`` or a path. The command checks these."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 

@@ -1,4 +1,4 @@
-"""Parcels: parts of a run that travel to a worker of a cluster and back, with their files as bytes."""
+"""Parcels: parts of a run, with their files as bytes, on the way to a worker of a cluster and back."""
 
 import io
 import zipfile
@@ -28,7 +28,7 @@ OF_A_CONFIGURATION = "mkfs_version"  # the field of an environment that differs 
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`) that travels. ``run`` and ``key`` identify the run and the
     parcel in it; ``bob`` is the version that made it. ``given`` are the part's files, packed; run.json has the
-    question. ``environment`` is the one to measure on (None: any), ``jobs`` the guests side by side at ``connect``."""
+    question. ``environment`` is the required one (None: any), ``jobs`` the number of parallel guests at ``connect``."""
 
     run: str
     key: str
@@ -61,8 +61,8 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
 @dataclass(frozen=True, slots=True)
 class ParcelResult:
     """The result of a parcel: its new ``files``, packed, and the ``environment`` of the measurement. ``refusal`` is as
-    in :class:`bob.run.parts.PartEnd`; ``unfit`` says why another worker has to do it; ``broke`` says how bob broke. If
-    ``stopped`` early, the files have all finished workloads."""
+    in :class:`bob.run.parts.PartEnd`; ``unfit`` says why another worker has to do it; ``broke`` is an error of bob's.
+    If ``stopped`` early, the files have all finished workloads."""
 
     files: bytes
     environment: Mapping[str, str] | None = None
@@ -98,7 +98,7 @@ def keep(result: ParcelResult, part: RunPart) -> None:
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """Return the ``wanted`` files in ``folder``, packed, without its lock."""
+    """Return the ``wanted`` files in ``folder`` except its lock, packed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
@@ -111,8 +111,8 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 def unpack(
     files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
 ) -> list[PurePosixPath]:
-    """Write the ``wanted`` packed files below ``folder``, each whole or not at all, and return their paths. A file that
-    says that a workload is done comes last. Raise StoreError for a path out of ``folder``, or if writing fails."""
+    """Write the ``wanted`` packed files below ``folder``, each whole or not at all, and return their paths. Files that
+    mark a workload as done come last. Raise StoreError for a path outside ``folder``, or if writing fails."""
     written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:

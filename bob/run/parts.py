@@ -1,5 +1,5 @@
 """A run in parts, each with its run directory: columns of a matrix, lots of a search, or a program by file system and
-pace. This machine does them in turn, or the workers of a cluster do (bob/run/cluster.py)."""
+pace. This machine does them one after the other, or the workers of a cluster do them (bob/run/cluster.py)."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,8 @@ class PartEnd:
 
 
 class Doer(Protocol):
-    """Does parts, ``places`` of them side by side (0: here, in turn). ``in_hand`` counts them."""
+    """Does parts, ``places`` of them in parallel (0: on this machine, one by one). ``in_hand`` counts those being
+    done."""
 
     @property
     def places(self) -> int: ...
@@ -54,7 +55,7 @@ class PartedRun(Protocol):
 
 
 class Here:
-    """Does parts in turn, in guests of this machine."""
+    """Does parts one after the other, in guests of this machine."""
 
     places = in_hand = 0
 
@@ -78,7 +79,7 @@ def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
 
 
 def judged(run: RunDirectory) -> Result:
-    """Return the result of ``run`` by the files in its directory. Raise GuestError if no worker began it."""
+    """Return the result of ``run``, judged from the files in its directory. Raise GuestError if no worker began it."""
     if "environment" not in run.about():
         raise GuestError(f"no worker could begin {run.path.name}", hint="--resume tries again")
     run.note(finished=now())

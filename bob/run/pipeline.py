@@ -1,10 +1,9 @@
-"""Recordings and observations side by side, as jobs of one pool. Up to half of the workers record, each another
-configuration, in guests in virtual time, where waiting is free. The others observe. A worker's observing guest waits
-while it records: in a restored one, an emulator translates all of the kernel again.
+"""Recordings and observations in parallel, as jobs of one pool. Up to half of the workers record, each another
+configuration, in guests in virtual time, where waits cost nothing. The others observe. While a worker records, its
+observing guest is kept: in a restored guest, an emulator would translate all of the kernel again.
 
-If the second guest is lost at a workload, too, or bob breaks at it, it stays unknown, and ``--resume`` tries it again.
-If the kernel fell in both guests that recorded it, that is a finding.
-"""
+If a second guest is lost at a workload, or bob fails at it, the workload stays unknown, and ``--resume`` tries it
+again. If the kernel panicked or hung in both guests that recorded it, that is a finding."""
 
 from __future__ import annotations
 
@@ -75,12 +74,12 @@ class ExploredCase:
 
 
 def may_wait(case: Case, others: Sequence[Case]) -> bool:
-    """Return whether a recording may wait in memory beside ``others``."""
+    """Return whether memory has room for one more waiting recording beside ``others``."""
     return sum(one.recording.log_bytes for one in (case, *others)) <= HELD_BYTES
 
 
 class Pipeline(JobQueue):
-    """Runs with ``jobs`` guests side by side while ``with`` is open; leaving early ends guests and threads."""
+    """Works with ``jobs`` guests in parallel until the ``with`` block ends; leaving early ends guests and threads."""
 
     def __init__(self, guests: GuestSource, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
         super().__init__(Clock.REAL)
@@ -141,7 +140,7 @@ class Pipeline(JobQueue):
                 self._pool.changed.notify_all()
 
     def observe_later(self, task: Task, number: int, case: Case | None) -> None:
-        """Queue a recording that the run directory has for a guest that observes."""
+        """Queue a recording in the run directory, to be observed in a guest."""
         observation = _ObservationJob(self, task, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:

@@ -1,12 +1,11 @@
-"""One pool of guests: it hands out jobs, and decides what a lost guest means.
+"""A pool of guests, which does jobs, and decides what a lost guest means.
 
-Another guest begins a lost guest's job again, before all others. If that one is lost, too, the job gives up in its own
-way: its question stays unknown, the kernel's fall is a finding, or the loss ends the command. If bob breaks at a job,
-it gives up, its guest ends, and the others go on. An error that every job would meet ends the run.
+Another guest begins a lost guest's job again, before all other jobs. If it is lost, too, the job gives up in its own
+way: its question stays unknown, the kernel's panic or hang is a finding, or the loss ends the command. If bob fails at
+a job, the job gives up, its guest ends, and the others go on. An error that every job would meet ends the run.
 
 :meth:`Pool.done` is the loop: in the command's own thread, or in threads from :meth:`Pool.start` to :meth:`Pool.stop`.
-When a user stops a run, guests may end before their workers notice; such a loss does not count.
-"""
+When a user stops a run, guests may end before their workers notice; such a loss does not count."""
 
 import errno
 import threading
@@ -56,11 +55,12 @@ class Job:
         self.states = 0
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        """Do it, and return whether the guest can do more. Raise GuestLost, AgentBroken or LostGuest if it was lost."""
+        """Do the job, and return whether the guest can do more jobs. Raise GuestLost, AgentBroken or LostGuest if it
+        was lost."""
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        """Note that the second guest was lost, or that bob itself broke (with a ``trace``)."""
+        """Note that the second guest was lost, or that bob itself failed (with a ``trace``)."""
         raise error
 
 
@@ -144,7 +144,7 @@ class Pool:
             raise
 
     def stop(self) -> None:
-        """Hand out nothing more, and wait until every worker has ended its guest."""
+        """Start no more jobs, and wait until every worker has ended its guest."""
         self.is_stopped = True  # before anything that could end a guest, and that waits
         with self.changed:
             self.changed.notify_all()
@@ -156,7 +156,7 @@ class Pool:
                 thread.join()
 
     def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for the workers. Raise the error of the first one that failed."""
+        """Wait until ``is_so()``. Raise the error of the first worker that failed."""
         with self.changed:
             self.changed.wait_for(lambda: self._failure or is_so())
             if self._failure:
@@ -292,13 +292,14 @@ class ProgramGuests:
     progress: Progress
 
     def world(self, program: Program) -> Path | None:
-        """Return the disk with the packages of ``program``, built if need be; None without packages."""
+        """Return the disk with the packages of ``program``, built if missing; None if it needs none."""
         return ensure_world(self.image, program.packages, self.progress.step)
 
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:
-        """Return the result of ``do`` in a guest, dropped if it ``is_spoilt``. Raise as :func:`each_in_a_guest`."""
+        """Return the result of ``do`` in a guest, which ends afterwards if ``do`` spoils it (``is_spoilt``). Raise as
+        :func:`each_in_a_guest`."""
         source = unshared(self.source) if is_spoilt else self.source
         items, world = [(title or program.name, None)], self.world(program)
         [result] = each_in_a_guest(
@@ -311,7 +312,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def ends_the_run(error: Exception) -> bool:
-    """Return whether every job would meet this error, as machine, run directory or configuration are at fault."""
+    """Return whether every job would have this error, because of the machine, the run directory or the
+    configuration."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)

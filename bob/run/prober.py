@@ -1,5 +1,5 @@
-"""A probe from end to end: record, enumerate, observe, judge, report. bob keeps each phase before it starts the next.
-A quick question (:func:`try_out`) goes the same way, with a recording for each finish and the answers as its result."""
+"""A probe from end to end: record, enumerate, observe, judge, report. bob keeps each phase before it starts the next. A
+quick question (:func:`try_out`) has the same phases, with a recording for each finish and the answers as its result."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ def begin(out: Path | None) -> tuple[Path, dict[str, Any]]:
 
 def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
     """Probe ``request.configuration``. Return the result and the run directory. Raise UsageError before a guest starts
-    if bob cannot ask this, and in the machine's words if mkfs or the kernel refuses the configuration."""
+    if the request is impossible, and with the machine's message if mkfs or the kernel refuses the configuration."""
     request.check()
     check_jobs(request.host.jobs)
     image = asked_image(request, progress)
@@ -86,7 +86,7 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
 
 
 def asked_image(request: ProbeRequest, progress: Progress) -> Image:
-    """Return the image of ``request``, built if need be. Raise UsageError if it cannot do what is asked."""
+    """Return the image of ``request``, built if missing. Raise UsageError if it cannot do what is requested."""
     image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     _check_file_system(image, request)
@@ -94,7 +94,7 @@ def asked_image(request: ProbeRequest, progress: Progress) -> Image:
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the probe in ``path``. Raise StoreError if it is not a probe's run, or another process writes it."""
+    """Resume the probe in ``path``. Raise StoreError if it is not a probe's run, or another process writes it."""
     if MatrixDirectory.is_one(path):
         raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} continues it")
     run = RunDirectory(path)
@@ -129,7 +129,7 @@ def unfinished(run: RunDirectory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AskedColumn:
-    """A column of the table. ``refusal`` is set if the image cannot do it; ``fresh`` if it was not begun yet."""
+    """A column of the table. ``refusal``: why the image cannot do it, or None; ``fresh``: it was not begun yet."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -190,7 +190,7 @@ class Prober:
         return result
 
     def explore(self, place: int) -> Environment:
-        """Explore the workloads of a column, kept in its run directory, and judge none. Return the environment."""
+        """Explore the workloads of a column into its run directory without judging them. Return the environment."""
         asked = self.columns[place]
         for number in range(len(asked.run.planned())):
             self.pipeline.result(place, number)

@@ -271,7 +271,8 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return a stand-in for a model that answers elsewhere, to compare it with the trees of file systems."""
+    """Return an empty answer for a model that another part asks, only to compare the model with trees of file
+    systems."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

@@ -1,4 +1,4 @@
-"""The calls of a recorded program as models see them: bob's own operations, between two trees."""
+"""The calls of a recorded program in the form for models: bob's own operations, between two trees."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +24,7 @@ MOST_NAMED = 4
 
 
 class CannotBeModelled(Exception):
-    """Models cannot say anything of the program; the message is for the user."""
+    """Models cannot answer for the program; the message is for the user."""
 
 
 def protocol_of(
@@ -97,8 +97,7 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
     """Return a tree with the logs of ``before`` in place of its own, as in the states of models.
 
-    Logs get inode numbers that no file has, unless they are links to another file: theirs may be a new file's now.
-    """
+    Logs get unused inode numbers, unless they are links to another file: a new file may have theirs now."""
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}

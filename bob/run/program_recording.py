@@ -82,9 +82,9 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload, and keep it in ``run``. If ``stores`` through mappings matter and it has some, bob
-    records it again with them, which slows each call. If the recording ``like`` had some, bob records them at once.
-    Raise UsageError if a script fails or does not end, RecordingError if the recording is inconsistent."""
+    """Record the program's workload, and keep it in ``run``. If ``stores`` through mappings matter and the program has
+    some, bob records it again with these, which slows each call. If the recording ``like`` had some, bob records them
+    at once. Raise UsageError if a script fails or does not end, RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)  # building it may take minutes, and says so before the recording does
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -132,7 +132,7 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
-    """Return the calls with frames (:func:`framed`) of a run in a guest of its own, for all of the recordings."""
+    """Return the calls with frames (:func:`framed`), from a run in a guest of its own; they serve all recordings."""
     program, made = case.work, case.subject
     guests.progress.step(f"looking at the stack frames of the calls of {program.name}")
 
@@ -162,7 +162,7 @@ def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[S
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """Return the program's calls in strace's text, without bob's chroot into its world. There that directory is a link
+    """Return the program's calls in strace's text, without bob's chroot into its world. There its directory is a link
     to the root, so a chroot of the program to it would change nothing."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
@@ -177,7 +177,7 @@ def case_of(
 
 
 def tellings(transcript: Transcript, start: float) -> list[ProgramCallEvent]:
-    """Return the outputs of a program with their times, on a clock that was 0 at ``start`` (seconds)."""
+    """Return the outputs of a program with their times, in seconds after ``start``."""
     return [
         ProgramCallEvent(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
         for output in transcript.outputs

@@ -64,8 +64,9 @@ def try_program(
 ) -> tuple[Result, Path]:
     """Return the answers for ``program`` on each requested configuration and by ``models``, and the run directory.
     Models get the calls of the first configuration. Without ``explores``, only models answer; without ``answers``, bob
-    only compares them with file systems. ``numbers`` are the places of the configurations in the user's list, and name
-    files. Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be trusted."""
+    only compares them with file systems. ``numbers`` are the indexes of the configurations in the user's list; file
+    names have them. Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be
+    trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -81,7 +82,7 @@ def try_program(
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
-    """Try the program of ``run``, a part of a run on a cluster. Raise as :func:`try_program` does."""
+    """Do the program's part in ``run``, on a worker of a cluster. Raise as :func:`try_program` does."""
     part, about = asked_of(run, host), run.about()
     asked = dict(zip(about["numbers"], [part.request], strict=True))
     program, image = decode(ProgramDocument, about["program"]).program, _image([part.request], progress)

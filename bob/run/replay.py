@@ -50,7 +50,7 @@ def replay(
     times: int,
     progress: Progress,
 ) -> Iterator[WitnessReplay]:
-    """Build, mount and judge the crash state of each witness in ``paths`` ``times`` times. A run directory stands for
+    """Build, mount and judge the crash state of each witness in ``paths`` ``times`` times. A run directory means all
     its witnesses. Before a guest starts, raise MalformedError for a file that is not a witness, and StoreError for a
     directory without one. Raise UsageError for a kernel of another series, unless ``any_kernel`` is set."""
     witnesses = [(path, read(path)) for path in files_in(paths)]

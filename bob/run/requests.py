@@ -55,7 +55,7 @@ def program_requests(
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
     """Return requests for ``program``: each file system at each of ``paces``, by default those that make a difference
-    there. Make the image of the user's kernel. A device without a size in ``options`` is as large as needed."""
+    there. Build the image for the user's kernel. If ``options`` has no size, the device is as large as needed."""
     made = [options.of(name) for name in dict.fromkeys(file_systems)]
     if not options.device:
         made = [replace(one, sizes=(program.device,)) if one.fs.device < program.device else one for one in made]
@@ -104,7 +104,7 @@ PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # :func:
 
 @dataclass(frozen=True, slots=True)
 class QuickQuestion:
-    """A quick question in text: ``operations`` after ``setup``, and the expectations after a crash. bob asks it after
+    """A quick question in text: ``operations`` after ``setup``, and the expectations after a crash. bob tests it with
     each of the ``finishes``, or the default ones. ``parts`` has the names for messages."""
 
     operations: str

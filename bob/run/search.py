@@ -1,5 +1,6 @@
-"""A search from end to end: lots of workloads, each a probe. bob chooses a lot when all earlier lots are done. On a
-cluster it is enough that the first ones are done; the directory says how many, so ``--resume`` chooses the same."""
+"""A search from end to end. It has *lots* (batches) of workloads; each lot is a probe. bob chooses a lot when all
+earlier lots are done. On a cluster it is enough that the first ones are done; the directory says how many, so
+``--resume`` chooses the same."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ FinishedLot = tuple[Path, Result]
 
 def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
     """Search as ``asked``, with configuration, image and effort of ``request``. Return the result and the run
-    directory. Raise UsageError before a lot starts if bob cannot ask this, or would try nothing."""
+    directory. Raise UsageError before a lot starts if the request is impossible, or there is nothing to try."""
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
     asked = filled(asked, request, progress)
@@ -74,7 +75,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the search in ``path``. Raise StoreError if it is not a search's run, or another process writes it."""
+    """Resume the search in ``path``. Raise StoreError if it is not a search's run, or another process writes it."""
     directory = SearchDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
@@ -329,8 +330,8 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The coming ``workloads`` of a search, ``together`` in number (None: bob draws them). ``skipped`` counts those
-    that the file system cannot do, by operation."""
+    """The ``workloads`` that a search will try; ``together`` is their number (None: bob draws them). ``skipped`` counts
+    those that the file system cannot do, by operation."""
 
     space: Space
     workloads: Iterator[Workload]
@@ -339,7 +340,7 @@ class PlannedSearch:
 
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
-        """Plan the search. Raise UsageError if it lacks a workload."""
+        """Plan the search. Raise UsageError if it has no workload."""
         progress.step(f"making the workloads {asked.origin}")
         space, skipped = asked.space(), Counter[str]()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)

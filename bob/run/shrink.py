@@ -1,5 +1,5 @@
 """Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. bob records each smaller
-workload, and puts back a part without which the violation does not show. A program's workload stays whole."""
+workload, and restores a part if the violation does not show without it. A program's workload stays whole."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence

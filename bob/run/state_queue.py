@@ -24,8 +24,8 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 class StateQueue(JobQueue):
     """Hands out the states of ``tries`` without an answer, ``most`` at the most, and fills ``answers``. A checker may
-    contradict itself, so ``again`` of them, drawn by ``seed``, come once more, as do those whose check did not end in
-    time. No guest starts for these. ``lost`` says why some lack an answer."""
+    contradict itself, so ``again`` of them, drawn by ``seed``, are checked twice, as are those whose check did not end
+    in time; no guest starts only for these. ``lost`` says why some have no answer."""
 
     def __init__(
         self,

@@ -58,9 +58,9 @@ class Timing:
     recording: Annotated[float, Meta(ge=0, le=1)]
 
     def scaled_to(self, part: TimedWork) -> tuple[float, float]:
-        """Return the seconds that ``part`` takes to record and to observe, if a workload takes as long as here. The
-        budget does not change recording. Observing stays the same if no workload needs more mounts, and grows with the
-        budget if each needs all: the square root is between these."""
+        """Return the seconds that ``part`` takes to record and to observe, if a workload takes as long as in this work.
+        The budget does not change recording. Observing stays the same if no workload needs more mounts, and grows with
+        the budget if each needs all: the square root is between these."""
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
@@ -76,8 +76,8 @@ def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
     """Return the time that all ``parts`` took before (None: unknown), and an estimate in words. A part takes as long as
-    the most similar work ``here``. If that lacks or had few workloads, all times come from another machine (``usual``):
-    starting guests takes most of a small run."""
+    the most similar work ``here``. If there is none, or it had few workloads, all times come from another machine
+    (``usual``): starting guests takes most of a small run."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -158,7 +158,7 @@ def _usual_share(part: TimedWork) -> float:
 
 
 class TimedProgress:
-    """A progress that counts and times, and passes all on to another one."""
+    """A progress that counts and times, and forwards all calls to another one."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._clock = progress, clock
@@ -188,7 +188,8 @@ class TimedProgress:
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the share of recording: all work after the last recording gives the time of an observation."""
+        """Return the share of recording in the time; the work after the last recording gives the time of an
+        observation."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:

@@ -27,8 +27,8 @@ CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict,
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell; an answer of None: that side lacks the cell. ``notes`` say how exploration differed, and ``reason`` why
-    it differs from the published table, if that is one side."""
+    """A cell of both tables. If one side lacks it, the answer of that side is None. ``notes`` say how exploration
+    differed, and ``reason`` why it differs from the published table, if that is one side."""
 
     configuration: str
     name: str
@@ -65,7 +65,7 @@ class Comparison:
 
     @property
     def with_published(self) -> bool:
-        """Whether exactly one side is the published table, so that a difference asks for a reason."""
+        """Whether exactly one side is the published table, so that a difference needs a reason."""
         return self.a.published != self.b.published
 
     @property
@@ -105,7 +105,7 @@ class Comparison:
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
     def groups(self) -> Iterator[Group]:
-        """Yield what differs by kind and reason: reasons for a cell come first, those without one last."""
+        """Yield the differing cells, grouped by kind and reason: reasons for single cells first, no reason last."""
         for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
@@ -115,8 +115,8 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
-    """Return the comparison of ``a``, the old side, with ``b``, the new one. ``reasons`` serve if exactly one side is
-    the published table; they must fit the witness of the other side, which is read."""
+    """Return the comparison of ``a``, the old side, with ``b``, the new one. ``reasons`` are used if exactly one side
+    is the published table; they must fit the other side's witness, which is read."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))

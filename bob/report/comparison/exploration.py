@@ -20,7 +20,7 @@ _LEVELS = {
 
 
 def differences(a: Answer, b: Answer) -> Iterator[str]:
-    """Yield how ``b`` was explored otherwise than ``a``, a phrase each."""
+    """Yield phrases: how the exploration of ``b`` differs from that of ``a``."""
     old, new = _by_name(a), _by_name(b)
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]

@@ -1,5 +1,5 @@
 """A comparison as Markdown or HTML: the conditions, the grid, then each difference and its reason. Commands on a page
-are for the directory that it was written from."""
+work in the directory that bob wrote it from."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ def page(comparison: Comparison) -> str:
 
 
 def html_page(comparison: Comparison, home: str = "") -> str:
-    """Return the page as HTML that stands alone, with a link to ``home``, if any."""
+    """Return the page as self-contained HTML, with a link to ``home``, if any."""
     template = html().get_template("comparison.html.j2")
     return template.render(
         **_shared(comparison),

@@ -44,8 +44,8 @@ class SideAnswer:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side: its answers, by configuration and then by property. ``name`` is the user's. The published table lacks a
-    ``result``; ``source`` is its paper. ``folder`` has the run's witnesses; ``called`` maps columns that have another
-    name here to the run's names."""
+    ``result``; ``source`` is its paper. ``folder`` has the run's witnesses; ``called`` maps names of columns that
+    differ here to the run's names."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -109,7 +109,8 @@ def published_side(table: Published) -> Side:
 
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
-    """Return both sides with these columns alone, each pair under one name. Raise UsageError if a side lacks one."""
+    """Return both sides with only the columns ``pairs``, each pair under one name. Raise UsageError if a side lacks
+    one."""
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
             if name not in side.columns:

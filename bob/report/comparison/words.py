@@ -74,7 +74,7 @@ def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
 
 
 def says(answer: SideAnswer) -> str:
-    """Return the answer of one side to a cell in a line: how often it fails, or how much was explored without one."""
+    """Return the answer of one side to a cell in a line: how often it fails, or else how much was explored."""
     cell = answer.cell
     if cell is None:
         return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
@@ -104,7 +104,7 @@ def counts(comparison: Comparison) -> str:
 
 
 def as_expected(comparison: Comparison) -> str:
-    """Return how many cells are worse, better, not known, or as expected; exploration does not matter."""
+    """Return how many cells are worse, better, unknown, or as expected, whatever was explored."""
     worse, better = len(comparison.of(Kind.NEWLY_FAILS)), len(comparison.of(Kind.NO_LONGER_FAILS))
     same = comparison.of(Kind.SAME, Kind.EXPLORED)
     unknown = len(comparison.of(Kind.UNDECIDED)) + sum(cell.unknown for cell in same)
