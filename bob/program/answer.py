@@ -78,7 +78,7 @@ class CheckerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun(Generic[S_co]):
-    """A run of a checker on a ``state`` after the ``output`` of the program; ``spoiler``: a script that damages it."""
+    """A run of a checker on a ``state`` after the ``output`` of the program; ``spoiler``: what damages it."""
 
     state: S_co
     output: bytes

@@ -56,8 +56,8 @@ class Difference:
 
 class Reason(Declaration, frozen=True, eq=False):
     """The reason why cells differ from the published table. ``configurations`` and ``properties`` are names or globs;
-    ``measured`` are kernel versions. ``background``: the name now means other code, but which change matters is
-    unknown. A violation's witness must show one word of each trait in ``shows``; those in ``like`` must have the cell's
+    ``measured`` are kernel versions. ``background``: the name now means other code; which change matters is unknown. A
+    violation's witness must show one word of each trait in ``shows``; those in ``like`` must have the cell's
     verdict."""
 
     title: OneLine

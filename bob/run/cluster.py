@@ -195,7 +195,7 @@ class Workers:
 
     def finished(self) -> tuple[RunPart, ParcelResult]:
         """Return the next part that ends, and its result: a failure if bob gave it up. Raise GuestError if no worker
-        can do it."""
+        can."""
         while True:
             try:
                 key, future = self._ended.get(timeout=5.0)

@@ -64,7 +64,7 @@ class _Calls:
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """End all guests of this process if the block raises an exception, unless another such block is open. In the main
+    """End all guests of this process if the block raises an error, unless another such block is open. In the main
     thread, Ctrl-C raises KeyboardInterrupt once; another ends all guests at once. A process with its own handler keeps
     that."""
     with _Calls.lock:

@@ -1,8 +1,7 @@
 """A set of configurations, probed one after the other, or side by side on a cluster: the table. On a cluster, bob
 divides columns into parts with some of their workloads, about PARTS_PER_PLACE for each worker's place. Base images have
-random content of the kernel's, so a run makes each only once: a column's first part has one workload for each initial
-tree, and later parts get its base images. The last part has the whole column: its worker crashes recoveries, and
-judges."""
+random content of the kernel's, so a run makes each once: a column's first part has one workload for each initial tree,
+and later parts get its base images. The last part has the whole column: its worker crashes recoveries, and judges."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

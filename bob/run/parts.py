@@ -36,8 +36,7 @@ class PartEnd:
 
 
 class Doer(Protocol):
-    """Does parts, ``places`` of them in parallel (0: on this machine, one by one). ``in_hand`` counts those being
-    done."""
+    """Does parts, ``places`` of them in parallel (0: here, one by one). ``in_hand`` counts those being done."""
 
     @property
     def places(self) -> int: ...

@@ -55,8 +55,8 @@ class Job:
         self.states = 0
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        """Do the job, and return whether the guest can do more jobs. Raise GuestLost, AgentBroken or LostGuest if it
-        was lost."""
+        """Do the job, and return whether the guest can do more. Raise GuestLost, AgentBroken or LostGuest if it was
+        lost."""
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
@@ -312,8 +312,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def ends_the_run(error: Exception) -> bool:
-    """Return whether every job would have this error, because of the machine, the run directory or the
-    configuration."""
+    """Return whether every job would have this error, because of machine, run directory or configuration."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)

@@ -271,8 +271,7 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return an empty answer for a model that another part asks, only to compare the model with trees of file
-    systems."""
+    """Return an empty answer for a model that another part asks, to compare the model with trees of file systems."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

@@ -188,7 +188,7 @@ class TimedProgress:
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the share of recording in the time; the work after the last recording gives the time of an
+        """Return the share of recording in the time; what follows the last recording gives the time of an
         observation."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed

@@ -4,13 +4,12 @@ Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its
 A workload starts on an empty file system. It has *core operations*, on two files in the root and two in the directory
 ``A``. A *sync point* may follow each of them, and follows the last: sync, or fsync of a file or directory that they
 name, of its sibling or its parent. After a store through a mapping it is msync. Right before an operation the workload
-creates what it needs, and removes what stands in its way.
+creates what that needs, and removes what it would replace or conflict with.
 
 ACE counts each sequence of core operations and sync points (:meth:`Ace.count`); several may be one workload: ``remove``
 of a file is ``unlink``, and a mapped store has each sync point. ACE keeps files open from one operation to the next;
 here each operation opens and closes its file. ACE combines three core operations only if each shares a name with an
-earlier one, and syncs only their names.
-"""
+earlier one, and syncs only their names."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -115,7 +114,7 @@ class Ace(Space):
         return made if is_possible(made) and is_asked(self.asked, made) else None
 
     def count(self, length: int) -> int:
-        """Return how many workloads of ``length`` core operations ACE makes: sequences of these and of sync points."""
+        """Return how many workloads of ``length`` core operations ACE makes: sequences with sync points."""
         return sum(
             len(near) * (len(near) + 1) ** (length - 1) for cores in self._cores(length) for near in [_near(cores)]
         )
@@ -162,7 +161,7 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations: each core operation after its needs, with its sync point (None: without)."""
+    """Return the operations: before each core operation what it needs, after it its sync point (None: none)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)

@@ -1,6 +1,6 @@
 """Workloads that differ only in names: one of them is enough. A *renaming* gives names of the bounds other names of
-equal length. Directories stay directories, and the initial tree stays. If a directory with names in it may move, a last
-part of a path gets the same new one everywhere."""
+equal length. Directories stay directories, and the initial tree stays. If a directory with names in it may move, each
+last part of a path has the same new name everywhere."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ class Renamings:
 
     @cached_property
     def renamings(self) -> tuple[Renaming, ...]:
-        """The renamings that keep the initial tree and the bounds, with the identity among them."""
+        """The renamings that keep the initial tree and the bounds, including the identity."""
         bounds = self._bounds
         every = _onto("", "", self._paths(bounds.setup), self._made())
         parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]

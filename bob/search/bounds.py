@@ -28,8 +28,8 @@ SEVERAL = "several"  # in a property's name, for several promises: fsync-file.se
 class Bounds:
     """All that workloads may consist of. They begin with the tree of ``setup`` and the uncounted operations ``begin``,
     which open files, say. Each entry of ``operations`` is one change; ``calls`` may end a workload, ``between`` may
-    also stand between two operations. They use the names ``files`` and ``directories``, and ask for ``promises``. If
-    ``leave`` is not 0, it is the device's free bytes at the start: the file :data:`FILLER` has the rest."""
+    also come between two operations. They use the names ``files`` and ``directories``, and ask for ``promises``. If
+    ``leave`` is not 0, that many bytes of the device are free at the start: the file :data:`FILLER` takes the rest."""
 
     name: str
     about: str
@@ -55,7 +55,7 @@ def load(name: str) -> Bounds:
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
     """Return the name and TOML text of the bounds that are shipped as ``name``, or in the file ``name``. Raises
-    UsageError without any; its hint may name ``others``."""
+    UsageError if there are none; its hint may list ``others``."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):

@@ -1,6 +1,6 @@
 """Every sequence of choices of a program, each once, depth first. A program cannot be copied midway, so it runs once
-for each: it repeats the previous options up to a place, and takes the next one there. One that does not repeat itself
-is refused."""
+for each: it repeats the previous options up to a place, and takes the next one there. A program that does not repeat
+itself is refused."""
 
 import __future__
 
@@ -21,7 +21,7 @@ _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A choice: the option taken (from 0), of how many, their values if comparable, and what was ``done`` by then."""
+    """A choice: the option's index, the number of options, their values if comparable, and what was done."""
 
     taken: int
     options: int
@@ -56,10 +56,10 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """The ``choose`` of a program, in one run. It takes the options of ``again``, then those that ``pick`` returns for
-    a number of options. ``done`` returns what the run has done so far. ``goes_on`` gets the program's frame, and
-    decides at each place after ``again`` whether the run goes on; it may raise UsageError. ``stopped`` is what ended
-    the run."""
+    """The ``choose`` of a program, in one run. It takes the options in ``again``, then those that ``pick`` returns,
+    given their number. ``done`` returns what the run has done so far. ``goes_on`` gets the program's frame, and decides
+    at each place after ``again`` whether the run goes on; it may raise UsageError. ``stopped`` is what ended the
+    run."""
 
     def __init__(
         self,
@@ -146,7 +146,8 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
     """Return where a program is, and its variables' values: these and its questions decide its next steps. ``file`` is
-    the name of its code; each run has one of ``given``. Raises TypeError for a variable that cannot be compared."""
+    its code's file name; ``given`` are each run's own objects, which count as equal. Raises TypeError for an
+    incomparable variable."""
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
     while frame is not None:
@@ -159,7 +160,7 @@ def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> 
 
 
 def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
-    """Return a value that is equal for like values, also of other runs. Raises TypeError for other kinds of value."""
+    """Return a value that is equal for equal ones, also of other runs. Raises TypeError for other kinds of value."""
     for place, one in enumerate(given):
         if value is one:
             return "given", place

@@ -92,8 +92,8 @@ class PythonFile:
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
         """Run the file with the choices ``again``, then with those that ``pick`` picks. It stops early where place and
-        signature are in ``seen``, and adds new ones (None: it never stops early). Raises UsageError for a mistake in
-        the file."""
+        state are in ``seen``, and adds new ones to ``seen`` (None: it never stops early). Raises UsageError for a
+        mistake in the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -218,7 +218,7 @@ class PythonFile:
 
 class Choosing(Space):
     """The workloads of the Python file ``name``: each run's operations up to a call that promises something, and a
-    crash after it. One of several that differ only in names is enough. Raises UsageError for a wrong file."""
+    crash after it. Of workloads that differ only in names one is enough. Raises UsageError for a wrong file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)

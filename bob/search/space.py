@@ -1,4 +1,4 @@
-"""A space of workloads, and the part of them that is tried."""
+"""A space of workloads, and the part of it that is tried."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -40,7 +40,7 @@ class Space(ABC):
 
     @abstractmethod
     def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
-        """Return one workload, with a key that is not in ``seen``; None for a miss."""
+        """Return one workload, with a key that is not in ``seen``; None if the draw gave none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ ALL = Part()
 def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
-    """Yield ``workloads``, each once, without operations that a file system ``lacks``, if they still ask for something.
+    """Yield ``workloads``, each once, without operations that a file system ``lacks``, if they still test something.
     ``skipped`` counts by operation the workloads that lost it, or were left out."""
     seen: set[object] = set()
     for workload in workloads:
@@ -86,8 +86,8 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Yield ``workloads`` that ask for the properties ``asked``. The properties take turns, so that a rare one gets as
-    many workloads. One that :data:`MOST_PASSED` workloads in a row do not ask for loses its turn."""
+    """Yield ``workloads`` that test the properties ``asked``. The properties take turns, so that a rarely tested one
+    gets as many workloads. One that :data:`MOST_PASSED` workloads in a row do not test loses its turn."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:

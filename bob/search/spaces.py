@@ -29,8 +29,8 @@ _PROMISES = (
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Workloads of up to ``length`` operations within the bounds ``name``, in TOML ``text`` (empty: ACE's). They ask
-    for the properties ``props`` of Table 1, or else for their last call's promises. If it ``is_python``, ``name`` and
+    """Workloads of up to ``length`` operations within the bounds ``name``, in TOML ``text`` (empty: ACE's). They test
+    the properties ``props`` of Table 1, or else the promises of their last call. If it ``is_python``, ``name`` and
     ``text`` are a Python file's, and ``length`` is 1. A file of ``filler`` bytes (0: unknown yet) fills the device if
     the bounds want it full. With ``seconds``, bob draws for that time, or until all of ``props`` are broken."""
 
@@ -71,11 +71,11 @@ class Search:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether its workloads are drawn, all of the greatest length."""
+        """Whether the workloads are drawn, all of the greatest length."""
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Return the space of its workloads. Raises UsageError for wrong bounds; a Python file runs later."""
+        """Return the space of the workloads. Raises UsageError for wrong bounds; a Python file runs later."""
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:

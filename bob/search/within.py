@@ -1,5 +1,5 @@
-"""Every workload of a length within bounds, or a drawn sample. A workload asks for its last call's promises, or for one
-property. Left out are workloads that a file system would refuse, that differ only in names, or ask for nothing."""
+"""Every workload of a length within bounds, or a drawn sample. A workload tests the promises of its last call, or one
+property. Workloads that a file system would refuse, that differ only in names, or that test nothing are left out."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -20,9 +20,9 @@ MOST_TRIES = 30  # draws for a place, until one is not refused
 
 
 class Within(Space):
-    """The workloads within ``bounds`` that ask for one of ``props``, or else for the bounds' promises. For properties,
-    the finish is natural or a call, and the crash may come at any time. For promises, a call is the last operation, and
-    the crash comes when it has returned."""
+    """The workloads within ``bounds`` that test one of ``props``, or else the bounds' promises. For properties, the
+    finish is natural or a call, and the crash may come at any time. For promises, a call is the last operation, and the
+    crash comes when it has returned."""
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props

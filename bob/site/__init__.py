@@ -1,2 +1,3 @@
-"""The documentation and the results as one static site (docs/results.md, "One site"). ``results`` reads,
-``results_table`` and ``rely`` show, ``sources`` has the project's pages, ``build`` builds, and ``links`` checks."""
+"""The documentation and the results as one static site (docs/results.md, "One site"). ``results`` reads them,
+``results_table`` and ``rely`` make tables, ``sources`` the project's pages, ``build`` builds it, ``links`` checks
+it."""

@@ -1,4 +1,4 @@
-"""Build the site: MkDocs' pages of the project and the results, and beside them stand-alone pages of each result."""
+"""Build the site: MkDocs' pages of the project and the results, and self-contained pages of each result."""
 
 import json
 import logging

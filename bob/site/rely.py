@@ -41,7 +41,7 @@ class Grade(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IdiomAnswer:
-    """The answer of one configuration: ``evidence`` says how it is known, ``link`` where more is, if anywhere."""
+    """The answer of one configuration: ``evidence`` says how it is known, ``link`` leads to more, if there is any."""
 
     fs: str
     configuration: str
@@ -59,7 +59,7 @@ class AnsweredIdiom:
     unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
-        """Return the joint answer: SOME if only some say yes, else the one that says most against it."""
+        """Return the joint answer: SOME if only some say yes, else the worst of ``answers``."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
             return Grade.SOME
@@ -176,7 +176,7 @@ def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
 
 
 def is_of_a_prompt_disk(model: Model) -> bool:
-    """Return whether the model's disk was done with each write at once, as in older models."""
+    """Return whether the model's disk completed each write at once, as in older models."""
     told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
     return bool(told == Completion.PROMPT.value)
 

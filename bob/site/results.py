@@ -1,4 +1,4 @@
-"""Read what the site shows: references in reports/, other runs, answers for programs, and models."""
+"""The results that the site shows: references in reports/, other runs, answers for programs, and models."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -108,7 +108,7 @@ class ResultRow:
 
     @property
     def is_finer(self) -> bool:
-        """Whether it is of a finer table, with hundreds of properties."""
+        """Whether the row is of a finer table, with hundreds of properties."""
         return any(cell.is_in_grid for cell in self.cells.values())
 
     def place(self, link: str) -> str:
@@ -129,8 +129,8 @@ class ComparedTables:
         return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
 
     def place(self, found: Collection[Path]) -> str:
-        """Return the place of the page that has the comparison: one of the project's that were ``found``, if any, else
-        the site's own."""
+        """Return the path of the page with the comparison: that of the project if it is in ``found``, else the site's
+        own."""
         before, after = (Path("reports/reference") / name / "README.md" for name in (self.before, self.after))
         if self.comparison.a.published and after in found:
             return after.as_posix()
@@ -166,7 +166,7 @@ class Results:
 
     @property
     def models_are_of_another_run(self) -> bool:
-        """Whether no table here is of the run that the models were derived from."""
+        """Whether no table on this site is of the run that the models were derived from."""
         shown = {reference.saved.result.run.id for reference in self.references}
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
 
@@ -177,7 +177,7 @@ def model_place(model: Model) -> str:
 
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
-    """Yield tables of one name on successive kernels, and those of Table 1 with the published one."""
+    """Yield comparisons: tables of one name on successive kernels, and those of Table 1 with the published table."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
         same.setdefault(reference.measured_for, []).append(reference)

@@ -23,7 +23,7 @@ class CellChange:
 @dataclass(frozen=True, slots=True)
 class ResultsTable:
     """All results. ``families`` has the properties in the order of the cells; ``steps`` are pairs of kernels with the
-    number of cells compared and those that changed; ``doubts`` differ between measurements on one kernel."""
+    number of cells compared and those that changed; ``doubts`` are cells that differ between runs on one kernel."""
 
     rows: list[ResultRow]
     families: dict[str, list[str]]
@@ -54,7 +54,7 @@ class ResultsTable:
 
 
 def results_table(every: Iterable[ResultRow]) -> ResultsTable:
-    """Return the table of ``every`` row but those of finer tables, which have hundreds of columns here."""
+    """Return the table of ``every`` row except those of finer tables, which would have hundreds of columns."""
     rows = [row for row in every if not row.is_finer]
     families = by_family(row.configuration for row in rows)
     asked = meanings(row.configuration for row in rows)

@@ -1,5 +1,5 @@
-"""Stage the project's pages for MkDocs: forges indent the content of lists less, and show folders. Verdicts in tables
-get the colours of the site."""
+"""Prepare the project's pages for MkDocs. Unlike MkDocs, forges accept a smaller indent in lists, and links to folders.
+Verdicts in tables get the colours of the site."""
 
 import os
 import re
@@ -73,7 +73,7 @@ def for_mkdocs(text: str) -> str:
 
 
 def coloured(text: str) -> str:
-    """Return ``text`` with the class of its verdict, as attr_list wants it, in each cell of a table that has one."""
+    """Return ``text`` with the verdict's class (as attr_list has it) added to each table cell with a verdict."""
     fenced = re.split(r"(^ *```.*?^ *```$)", text, flags=re.S | re.M)
     return "".join(part if number % 2 else _ROW.sub(_coloured, part) for number, part in enumerate(fenced))
 
@@ -84,7 +84,7 @@ def _coloured(row: re.Match[str]) -> str:
 
 
 def tone_of(cell: str) -> str:
-    """Return the class of the verdict in a cell of a table; empty for another text. The worst of several counts."""
+    """Return the class of the verdict in a table's cell; empty if it has none. Of several verdicts the worst counts."""
     answers = [answer.strip(" *\\~") for answer in cell.split(";")]
     tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))
     return next(tones, "")

@@ -27,8 +27,8 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """Return a file's JSON table. Raise StoreError if unreadable, or the checksum is wrong or missing (if
-    ``required``)."""
+    """Return a file's JSON table. Raise StoreError if it is unreadable, or its checksum is wrong or (if ``required``)
+    missing."""
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
@@ -39,8 +39,8 @@ def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = F
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document`` over ``path``, with a checksum only if the old file has one. A checksum in a run.json promises
-    that the run's other files have checksums, too."""
+    """Write ``document`` over ``path``, with a checksum only if the old file has one. If run.json has one, all other
+    files of the run must have one, too."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:

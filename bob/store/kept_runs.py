@@ -29,7 +29,7 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory. A field that run.json lacks is empty, ``kind`` None."""
+    """A run directory. A field that run.json lacks is empty; ``kind`` is None then."""
 
     path: str
     id: str
@@ -42,8 +42,8 @@ class KeptRun:
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder`` by name, with those of several kernels, and other non-empty folders.
-    Raise StoreError if ``folder`` cannot be read."""
+    """Yield the run directories in ``folder`` in order of name, with runs on several kernels, and other nonempty
+    folders. Raise StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:

@@ -14,7 +14,7 @@ LOCK = "lock"  # the locked file; it has the number of the process that locked i
 @contextmanager
 def writing(paths: Sequence[Path]) -> Iterator[None]:
     """Lock the run directories ``paths`` for the block. Raise StoreError if another bob writes one. The kernel releases
-    the lock (flock(2)) when the process ends. A file system without locks locks nothing."""
+    the lock (flock(2)) when the process ends. On a file system without locks, nothing is locked."""
     with ExitStack() as locks:
         for path in paths:
             locks.enter_context(_locked(path))

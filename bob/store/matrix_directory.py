@@ -31,7 +31,7 @@ class MatrixDirectory(RunFolder):
 
     @property
     def written(self) -> list[Path]:
-        """All directories that change when the matrix goes on."""
+        """All directories that change when the matrix is resumed."""
         return [self.path, *self.folders]
 
     def columns(self) -> list[RunDirectory]:

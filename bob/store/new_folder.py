@@ -19,8 +19,8 @@ def check_new_folder(path: Path, option: str) -> None:
 
 @contextmanager
 def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
-    """Restore ``path`` if a UsageError ends the block, so the corrected command can use the same --out. It stays if it
-    was not empty before, or has finished work: a path that matches ``keeps``."""
+    """Restore ``path`` if a UsageError ends the block, so that the corrected command can use the same --out. The folder
+    stays if it was not empty before, or has finished work: a path that matches ``keeps``."""
     was_there = path.is_dir()
     is_new = not was_there or not any(path.iterdir())
     try:
@@ -43,7 +43,7 @@ def check_folder(path: Path, option: str) -> None:
 
 
 def why_no_new_file(folder: Path) -> str | None:
-    """Return why no file can be made in ``folder``, or None. bob tries: permissions alone are not enough to know."""
+    """Return why no file can be made in ``folder``, or None. bob tries: permissions alone do not tell."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

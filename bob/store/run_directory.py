@@ -217,7 +217,8 @@ class RunDirectory(RunFolder):
         return (folder / "recorded.json").is_file()
 
     def is_done(self, folder: Path) -> bool:
-        """Return whether a workload was observed, or could not be recorded. A lost one is to be tried again."""
+        """Return whether a workload was observed, or could not be recorded. A lost one is not done: bob tries it
+        again."""
         if (folder / "lost.json").is_file():
             return False
         return self.is_observed(folder) or (folder / "refused.json").is_file()

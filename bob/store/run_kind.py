@@ -46,7 +46,7 @@ def subject_of(about: Mapping[str, Any]) -> str:
 
 
 def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
-    """Return whether a run is one of `bob app` or `bob try`, which always start again."""
+    """Return whether a run is one of `bob app` or `bob try`, which always start from the beginning."""
     return kind_of(about) in (RunKind.APP, RunKind.TRY)
 
 
@@ -65,7 +65,7 @@ def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
 
 
 class RunFolder:
-    """A folder with a run.json, and a result.json when something is done."""
+    """A folder with a run.json, and a result.json as soon as there is a result."""
 
     kind: ClassVar[RunKind]
 
@@ -80,7 +80,7 @@ class RunFolder:
 
     @classmethod
     def made(cls, path: Path, about: Mapping[str, Any], folders: Sequence[str] = ()) -> Self:
-        """Make the directory with empty ``folders``. Raise StoreError if it holds something already."""
+        """Make the directory with empty ``folders``. Raise StoreError if it is not empty."""
         with _empty_folder(path):
             for folder in folders:
                 (path / folder).mkdir()
@@ -94,7 +94,7 @@ class RunFolder:
         rewrite_document(self.path / "run.json", {**self.about(), **more})
 
     def reopen(self) -> None:
-        """Note that the run goes on, as something was lost."""
+        """Note that the run is not finished, because something was lost."""
         about = self.about()
         if about.pop("finished", None) is not None:
             rewrite_document(self.path / "run.json", about)

@@ -1,4 +1,4 @@
-"""The writes that decide about a crash, in words (:func:`bob.crash.neighbours.causes` finds them)."""
+"""The writes on which a violation depends (:func:`bob.crash.neighbours.causes`), in words."""
 
 from collections.abc import Sequence
 
@@ -40,8 +40,8 @@ def in_words(line: CrashTimeline) -> str:
 
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
-    """Return the indexes in ``line.events`` of flushes and FUA writes that made something of the operations durable:
-    something sent after the first call began (docs/how-it-works.md#the-rules)."""
+    """Return the indexes in ``line.events`` of FUA writes, and of flushes that made a write durable, if that write was
+    sent after the first call began (docs/how-it-works.md#the-rules)."""
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)
     found: set[int] = set()

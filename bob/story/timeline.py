@@ -40,7 +40,7 @@ class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="cal
 
 
 class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
-    """A system call or output of a program. ``there`` (there, partly, missing) is empty without a known effect."""
+    """A system call or output of a program. ``there`` (there, partly, missing) is empty if its effect is unknown."""
 
     seconds: float
     words: str
@@ -57,8 +57,9 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """``count`` joined writes of ``sectors`` in all; ``first`` is the index of the first in the trace, ``end`` None if
-    one was under way. ``what`` names the block, ``kind`` its sort, ``operations`` those with data in it, ``kept`` the
-    atomic units of a torn write that exist. ``decides``: had it alone gone otherwise, the crash would do no harm."""
+    one was in flight. ``what`` is the block, ``kind`` its sort, ``operations`` those with data in it, ``kept`` the
+    atomic units of a torn write that are there. ``decides``: if its fate alone differed, the crash would be
+    harmless."""
 
     seconds: float
     end: float | None = None
@@ -81,7 +82,7 @@ StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashTimeline:
-    """The ``events`` before a crash (seconds), by when they began; ``left_out`` counts unlisted durable writes."""
+    """The ``events`` before a crash (seconds), in order of beginning; ``left_out`` counts unlisted durable writes."""
 
     crash: float
     left_out: int = 0
@@ -159,7 +160,7 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with ``calls`` before the crash, but early ones whose effects exist only up to MOST_EARLY."""
+    """Return ``line`` with the ``calls`` before the crash; of early calls with no part missing the last MOST_EARLY."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]

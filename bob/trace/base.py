@@ -12,8 +12,8 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is its difference from ``length`` bytes of stale pattern. ``disks`` are the lengths
-    (bytes) of its disks, end to end; one disk if none are named."""
+    """A base image. ``packed`` is its difference from ``length`` bytes of stale pattern. ``disks`` has the lengths
+    (bytes) of its disks, end to end; if empty, it is one disk."""
 
     name: str
     length: int

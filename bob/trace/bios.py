@@ -1,12 +1,11 @@
-"""From the events of a timeline to whole bios: when each was submitted, sent down and completed.
+"""Pairs the events of a timeline to bios: when each was submitted, sent to the disk and completed.
 
-A tracepoint names a bio by device, sector and length only, so bob pairs events by rules of dm core (drivers/md/dm.c).
+A tracepoint shows only device, sector and length of a bio, so bob pairs events by rules of dm core (drivers/md/dm.c).
 Each write is *queued* on the dm device, *sent* (``block_bio_remap``) and *completed* once. A bio with REQ_PREFLUSH and
 data sends an empty flush first, and its data when that has completed: bob takes this moment as the completion of the
 flush. Chained bios are traced as completed when all are (bio_endio in block/bio.c). The pid pairs queued and sent,
-since a task sends in the same call; but a worker of dm sends data with PREFLUSH. Flushes complete in the order they are
-sent (block/blk-flush.c); pairs in this order cannot claim too much.
-"""
+since a task sends in the same call; but a worker of dm sends data with PREFLUSH. Flushes complete in the order in which
+they are sent (block/blk-flush.c); pairs in this order never make too much durable."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -29,7 +28,7 @@ class WriteKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteBio:
-    """One write with data; ``submitted`` is after its own flush, if it had one."""
+    """One write with data; if it had a flush of its own, ``submitted`` is after that."""
 
     key: WriteKey
     submitted: Moment
@@ -49,9 +48,10 @@ class OpenBio:
 
 @dataclass(frozen=True, slots=True)
 class Bios:
-    """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``. A
-    write is open only if no other looks like it, on a kernel that does not trace all completions. ``flushes_sent`` has
-    each flush's submission in the log's order. ``discards`` are counted only: no disk has to carry out a discard."""
+    """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``.
+    Writes are open only on a kernel that does not trace all completions, and only if no other write has the same key.
+    ``flushes_sent`` has each flush's submission in the log's order. ``discards`` is only a count: no disk has to carry
+    out a discard."""
 
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]
@@ -73,9 +73,8 @@ def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> 
     """Return the bios of ``device`` (the log-writes target) in the whole timeline.
 
     ``untraced``: the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in block/bio.c
-    goes on to the other bio before it traces; in 6.1 it does so after. Raises RecordingError for a bio that failed,
-    that was not traced from start to end, or that the log cannot show (write zeroes, zone operations).
-    """
+    goes on to the other bio before the trace event; in 6.1 after it. Raises RecordingError for a bio that failed, that
+    was not traced from start to end, or that the log cannot show (write zeroes, zone operations)."""
     pairing = _BioPairs()
     for event in timeline.events:
         match event:

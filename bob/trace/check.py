@@ -33,7 +33,8 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
-    """Return the sectors where ``trace`` on ``base`` is not the device, which differs from ``base`` by ``final``."""
+    """Return the sectors where a replay of ``trace`` on ``base`` differs from the device (``base`` changed by
+    ``final``)."""
     device = differences.Sectors(final)
     # The place of each sector's content, not the content: that saves 10 MB with a log of 14 MB.
     last: dict[int, tuple[bytes, int]] = {}

@@ -1,4 +1,4 @@
-"""Images as their differences from a known content, by sector (format: bob.agent.inside.images)."""
+"""Images in the form of their differences from a known content, by sector (format: bob.agent.inside.images)."""
 
 import struct
 import zlib
@@ -12,7 +12,7 @@ BLANK = 1 << 31  # a flag in the number of sectors: all are zeros, and no data f
 
 
 class Sectors:
-    """The sectors of a packed difference, read one by one at a cost that does not depend on the device's length."""
+    """The sectors of a packed difference. To read one takes a time that does not depend on the device's length."""
 
     def __init__(self, packed: bytes) -> None:
         self._data = zlib.decompress(packed)

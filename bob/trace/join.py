@@ -1,8 +1,8 @@
 """Joins a block log, which has the data, with a bio timeline, which has the times, into a :class:`Trace`.
 
-The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). So each checks the
-other: every entry with data must be one completed write of the timeline and vice versa, and all flushes must agree.
-"""
+The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). Log and timeline
+check each other: every entry with data must be one completed write of the timeline and vice versa, and all flushes must
+agree."""
 
 import re
 from collections import deque

@@ -1,4 +1,4 @@
-"""Reads a dm-log-writes log, entry by entry, and never holds more than one; not safe for two threads."""
+"""Reads a dm-log-writes log, entry by entry, with one in memory at a time; not safe for two threads."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _LONGEST_BIO = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class LogSuper:
-    """The log's first sector: the number of entries that it vouches for, and its unit in bytes."""
+    """The log's first sector: the number of entries that are complete, and the size of a sector (bytes)."""
 
     nr_entries: int
     sectorsize: int
@@ -49,12 +49,12 @@ class LogEntry:
 
     @property
     def first(self) -> int:
-        """Return its first sector, counted in sectors of 512 bytes."""
+        """Return the entry's first sector, counted in sectors of 512 bytes."""
         return self.sector * (self.sectorsize // SECTOR_BYTES)
 
     @property
     def sectors(self) -> int:
-        """Return its number of sectors of 512 bytes; a discard has some, too."""
+        """Return the entry's number of sectors of 512 bytes; not 0 for a discard either."""
         return self.nr_sectors * (self.sectorsize // SECTOR_BYTES)
 
     def data(self) -> bytes:

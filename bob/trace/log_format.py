@@ -1,8 +1,7 @@
 """The on-disk format of dm-log-writes, little-endian (Linux ``drivers/md/dm-log-writes.c``).
 
-The super fills the log's first sector, and each entry's header one further sector, zero-padded; the data follows. A
-*sector* is a logical block of the recorded device (``super.sectorsize``).
-"""
+The superblock fills the log's first sector. Each entry's header fills one more sector, padded with zeros; the data
+follows. A *sector* is a logical block of the recorded device (``super.sectorsize``)."""
 
 from enum import IntFlag
 
@@ -44,12 +43,13 @@ ENTRY = Struct(
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """Return an error for a bad ``sectorsize`` (bytes), else "". write_metadata needs one page for it: up to 64 KiB."""
+    """Return an error for a bad ``sectorsize`` (bytes), else "". It must fit into a page (write_metadata): up to 64
+    KiB."""
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
     return f"sectorsize {sectorsize} is not a power of two from 512 to 65536"
 
 
 def longest_mark(sectorsize: int) -> int:
-    """Return the most bytes of a mark's text: the kernel keeps one for a NUL (log_mark)."""
+    """Return the maximal length (bytes) of a mark's text: the kernel keeps one byte for a NUL (log_mark)."""
     return sectorsize - int(ENTRY.sizeof()) - 1

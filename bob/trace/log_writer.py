@@ -14,7 +14,7 @@ _PLAIN = EntryFlags(0)
 @dataclass(frozen=True, slots=True)
 class NewEntry:
     """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log's own ``sectorsize``. A write has
-    ``data``, whole sectors, which give its length; only a discard has ``nr_sectors``, only a mark ``mark``."""
+    ``data``, whole sectors, from which its length follows; only a discard has ``nr_sectors``, only a mark ``mark``."""
 
     flags: EntryFlags = _PLAIN
     sector: int = 0

@@ -11,7 +11,7 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in a recording: ``time`` orders, ``seconds`` (guest clock) is for people."""
+    """A point in a recording: ``time`` gives the order, ``seconds`` (guest's clock) is for people."""
 
     time: int
     seconds: float
@@ -19,9 +19,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class DeviceWrite:
-    """One write that reached the recorded device; ``index`` is its position in submission order, the order of landing.
-    If the bio was PREFLUSH with data, ``submitted`` is the completion of its flush (docs/design.md, section 3).
-    ``task`` is the guest's task that submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...)."""
+    """One write that reached the recorded device; ``index`` is its position in submission order, in which writes land
+    on the medium. If the bio was PREFLUSH with data, ``submitted`` is the completion of its flush (docs/design.md,
+    section 3). ``task`` is the guest's task that submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...)."""
 
     index: int
     sector: int
@@ -41,7 +41,7 @@ class DeviceWrite:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """One cache flush: on completion, it makes durable what was complete at its submission."""
+    """One cache flush. On its completion, all writes that were complete at its submission are durable."""
 
     submitted: Moment
     completed: Moment

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 
 class Completion(Enum):
-    """When the recorded disk completes a write: at once, or as late as possible and one at a time. A late disk shows
-    that a file system sends a flush without waiting for a write. Older documents, without it, are prompt."""
+    """When the recorded disk completes a write: at once, or as late as possible and one at a time. A late disk shows if
+    a file system sends a flush without waiting for a write. In older documents, which lack it, disks are prompt."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"

@@ -1,8 +1,8 @@
-"""A trace as a dm-log-writes log for replay from front to back, as xfstests' ``replay-log`` does.
+"""A trace as a dm-log-writes log for programs that replay it from front to back, as xfstests' ``replay-log`` does.
 
 In the kernel's own log, FUA writes and marks overtake unflushed writes (docs/facts.md, dm-log-writes, pitfalls 2 to 4).
-In this log a write is at its submission, a flush at its completion, so a replay up to any entry is a legal crash state.
-"""
+In this log a write comes at the time of its submission, a flush at that of its completion. So a replay up to any entry
+is a legal crash state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ CRASH = "crash"  # the mark at the moment of a crash
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """An ``entry`` of the log, and the index of its ``write`` in the trace, if it is one."""
+    """An ``entry`` of the log, and the index in the trace of its ``write``; None if it is no write."""
 
     entry: NewEntry
     write: int | None = None

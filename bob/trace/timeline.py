@@ -45,7 +45,7 @@ class Rwbs:
 
     @property
     def flushes(self) -> bool:
-        """Return whether it flushes the device's cache: REQ_PREFLUSH, or REQ_OP_FLUSH as drivers see it."""
+        """Return whether the bio flushes the device's cache: REQ_PREFLUSH, or REQ_OP_FLUSH, which drivers get."""
         return self.preflush or self.op is Op.FLUSH
 
 

@@ -7,8 +7,8 @@ from bob.workload.operations import Close, Open, Operation, Rename, Unnamed, Wor
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
-    """Yield workloads smaller than ``workload`` that ask about the operations ``asked`` (none: all). First come these
-    operations on the needed part of the initial tree, then on all of it; then all operations on the needed part."""
+    """Yield workloads smaller than ``workload`` that keep the operations ``asked`` (none: all). First come only these
+    on the needed part of the initial tree, then on all of it; then all operations on the needed part."""
     few = workload
     if asked:
         few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))

@@ -1,6 +1,6 @@
 """A bundle, ``bob.witnesses/1``: the witnesses of a run or a matrix in one file. ``witnesses.json.xz`` replaces the
-folder ``witnesses/``; a path such as ``witnesses/append-any.json`` names a witness in either. In a bundle of a matrix,
-``xfs/append-any`` is ``xfs/witnesses/append-any.json``."""
+folder ``witnesses/``; a path such as ``witnesses/append-any.json`` means the witness in either. In a bundle of a
+matrix, ``xfs/append-any`` is ``xfs/witnesses/append-any.json``."""
 
 import lzma
 import shutil
@@ -33,15 +33,15 @@ class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return the JSON of the witness ``path``, from its file or a bundle. Raises OSError without either, ValueError for
-    a file that is not a document, MalformedError for a damaged bundle."""
+    """Return the JSON of the witness ``path``, from its file or a bundle. Raises OSError if neither exists, ValueError
+    for a file that is not a document, MalformedError for a damaged bundle."""
     if not path.is_file() and (bundled := _bundled(path)) is not None:
         return _whole(*bundled)
     return documents.opened(path.read_bytes())
 
 
 def is_there(path: Path) -> bool:
-    """Return whether ``path`` names a witness, as a file or in a bundle."""
+    """Return whether the witness ``path`` exists, as a file or in a bundle."""
     if path.is_file():
         return True
     bundled = _bundled(path)

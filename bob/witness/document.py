@@ -79,7 +79,7 @@ class ShownState:
 class Witness:
     """A witness that was read. ``runs`` are (sector, data) on top of ``base``. ``inodes`` are inode numbers by name
     before and after the operations, ``statuses`` the rest of stat. ``state`` and ``timeline`` are of the original
-    recording. ``shrunk_from`` is its size before bob shrank it. ``all_lost`` and ``found`` are as in
+    recording. ``shrunk_from`` is the witness's size before bob shrank it. ``all_lost`` and ``found`` are as in
     :class:`ShownState`; older witnesses lack ``found``."""
 
     claim: Claim
@@ -115,7 +115,7 @@ class Witness:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations; none if a program did the work."""
+        """The operations; () if a program did the work."""
         return operations_of(self.work)
 
     @property

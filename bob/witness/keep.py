@@ -1,4 +1,4 @@
-"""A crash state for people without bob: its image, and a script that mounts it and shows the tree."""
+"""A crash state for people without bob: an image, and a script that mounts it and shows the tree."""
 
 import shlex
 from pathlib import Path

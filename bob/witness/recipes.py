@@ -1,5 +1,5 @@
-"""Data as a recipe: most data in a witness is a function of the operations. For runs of whole sectors a recipe names
-the operation that wrote them, and the place in its file. It keeps all other sectors, compressed."""
+"""Data as a recipe: most data in a witness is a function of the operations. For runs of whole sectors a recipe has the
+operation that wrote them, and the offset in its file. It has all other sectors compressed."""
 
 import lzma
 from typing import NamedTuple

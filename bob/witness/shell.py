@@ -1,4 +1,4 @@
-"""Operations, and a look at the tree, as lines of a shell script, with the tools of xfstests (``xfs_io``)."""
+"""Operations, and the output of the tree, as lines of a shell script, with the tools of xfstests (``xfs_io``)."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -116,7 +116,7 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
 
 
 def needs(operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield the requirements of a case for its operations, some repeatedly."""
+    """Yield the requirements of a case for its operations, with repetitions."""
     for operation in operations:
         match operation:
             case ops.Write(how=How.DIRECT):
@@ -144,7 +144,7 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """A call of the script's ``function``, with the words ``more``, on the first of ``paths`` that exists."""
+    """A call of the script's ``function`` with the first of ``paths`` that exists and the arguments ``more``."""
 
     function: str
     paths: tuple[str, ...]

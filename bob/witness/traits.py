@@ -1,5 +1,6 @@
-"""The traits of a witness, in a few words: bob compares known reasons for a violation with them. They come from the
-witness alone: question, tree, workload, and the fate of each write. The word is ``nothing`` for a trait without any."""
+"""The traits of a witness in a few words, which bob compares with known reasons for violations. They come from the
+witness alone: question, tree, workload, and the fate of each write. If a trait does not apply, its word is
+``nothing``."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum

@@ -1,9 +1,8 @@
-"""A witness as a case for xfstests: a script that does what its workload does, crashes, and compares the tree.
+"""A witness as a case for xfstests: a script that performs the workload, crashes, and compares the tree.
 
-xfstests can crash in two ways. dm-flakey drops writes from a moment on, and loses nothing sent before. A log of
-dm-log-writes, replayed up to a mark, loses all that was not flushed before it. Neither loses only some of that
-(:func:`loss`).
-"""
+xfstests can crash in two ways. dm-flakey drops writes from a moment on, and loses no earlier one. A log of
+dm-log-writes, replayed up to a mark, loses all writes that were not flushed before it. Neither loses only some of these
+(:func:`loss`)."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ class CacheLoss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class XfstestsScript:
-    """A case: its script, its ``golden`` output if all is well, and ``remarks`` on whether it shows the violation."""
+    """A case: its script, its expected (``golden``) output, and ``remarks`` on whether it shows the violation."""
 
     script: str
     golden: str
@@ -51,7 +50,7 @@ class XfstestsScript:
 
 def to_case(witness: Witness, name: str) -> XfstestsScript:
     """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``. Raises UsageError if the
-    crash may come before the last operation returns, if xfstests lack an operation's command, or if bob is not sure
+    crash may come before the last operation returns, if xfstests lack an operation's command, or if it is not certain
     what the crash must keep."""
     workload = _asked(witness)
     lost, checks = loss(witness), tuple(_checks(witness, workload))
@@ -61,7 +60,7 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
 
 
 def loss(witness: Witness) -> CacheLoss:
-    """Return the loss of ``witness``; also ``ALL`` if losing everything unflushed is known to break its claim."""
+    """Return the loss of ``witness``; ``ALL`` also if losing everything unflushed is known to break its claim."""
     lost = _lost(witness.timeline)
     if not lost:
         return CacheLoss.NOTHING

@@ -1,4 +1,4 @@
-"""The file system in memory that :func:`bob.workload.simulation.simulate` changes. It knows no kernel."""
+"""The file system in memory that :func:`bob.workload.simulation.simulate` changes. It does not depend on a kernel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FileTree:
         return copied
 
     def shift(self, identity: int) -> None:
-        """Note that the contents of a file move. Raises ValueError the second time."""
+        """Note that contents of a file move. Raises ValueError for a file whose contents moved before."""
         if identity in self._shifted:  # bob could not distinguish two torn shifts
             raise ValueError("a workload may collapse or insert ranges of one file only once")
         self._shifted.add(identity)
@@ -98,7 +98,7 @@ class FileTree:
         self.set(identity, content=content, modified=None)
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
-        """Return the bytes that operation ``number`` writes there, to contents or to an attribute."""
+        """Return the bytes that operation ``number`` writes to the contents, or to ``attribute``, of a file."""
         if self._shades is None:
             return contents(number, offset, length, UNSHADED)
         shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
@@ -121,7 +121,7 @@ class FileTree:
         return copied
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
-        """Note that another file has bytes of ``source``, too."""
+        """Note that the file ``identity`` now has bytes of ``source``, too."""
         if self._shades is not None:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 

@@ -1,5 +1,5 @@
-"""Default finishes of a quick question's recordings: natural, and syncs of other things. A crash may come while another
-program syncs something. A sync writes all metadata long before the kernel writes data, so it leaves other crash states
+"""Default finishes of a quick question's recordings: natural, and syncs of other things. A crash may come when another
+program syncs something: a sync writes all metadata long before the kernel writes data, so the crash states differ
 (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
 
 from bob.workload.history import FileKind, History

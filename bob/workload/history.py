@@ -22,8 +22,8 @@ class FileKind(StrEnum):
 
 @dataclass(slots=True)
 class Thing:
-    """An object, whatever its names; ``identity`` is unique within the history. ``target`` is the target of a symbolic
-    link, or the agent's words for a special file."""
+    """A file, directory or other object, independent of its names; ``identity`` is unique within the history.
+    ``target`` is the target of a symbolic link, or the agent's words for a special file."""
 
     identity: int
     kind: FileKind
@@ -34,7 +34,7 @@ class Thing:
 
     @property
     def label(self) -> str:
-        """The first of its names in alphabetical order."""
+        """The alphabetically first of the object's names."""
         return min(self.names, default="without a name")
 
 

@@ -1,4 +1,4 @@
-r"""Contents that name the operation that wrote them, in every few bytes.
+r"""Contents that show in every few bytes which operation wrote them.
 
 A byte depends on the operation, the offset in the file, and the operation's *shade* (:mod:`bob.workload.shades`).
 *Cells* of 16 printable bytes are aligned to the file offset::
@@ -10,8 +10,7 @@ A byte depends on the operation, the offset in the file, and the operation's *sh
     <stale--medium!>    never written: the contents of the device before mkfs
 
 So bob can recognise any range, with unaligned ends, as data of operation k, zeros, stale medium or neither.
-Old recordings and witnesses have cells like ``<op03:00001a:7f>``, for all operations alike: shade ``UNSHADED``.
-"""
+Old recordings and witnesses have cells like ``<op03:00001a:7f>``, for all operations alike: shade ``UNSHADED``."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -64,7 +63,7 @@ class PatternCell(NamedTuple):
 
 
 def word_of(operation: int) -> bytes:
-    """Return the four bytes of a plain cell that name its operation."""
+    """Return the four bytes of a plain cell that identify its operation."""
     if operation >= FIRST_SETUP_NUMBER:
         return b"op%02X" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
     return (b"op%02X" if operation < _FIRST_SETUP_WORD else b"%04X") % operation
@@ -111,7 +110,7 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
 
 
 def stale(length: int) -> bytes:
-    """Return ``length`` bytes of medium, not written since before mkfs (cell-aligned)."""
+    """Return ``length`` bytes of a medium as before mkfs, from the beginning of a cell on."""
     return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
 
 
@@ -185,7 +184,8 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the only possible author of ``part`` of a cell at file offset ``offset``; None without one."""
+    """Return the only operation that can have written ``part`` of a cell at file offset ``offset``; None without
+    one."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
@@ -209,9 +209,10 @@ def _words() -> dict[bytes, int]:
 
 
 def describe(data: bytes, offset: int = 0) -> str:
-    """Return the authors of ``data`` from file offset ``offset`` (bytes): ``"operation 3 (512 B), zeros (3,584 B)"``.
-    Contents of the initial tree are ``initial data``. A cell at another place than it says is ``misplaced``. Bytes that
-    are neither data, zeros nor stale medium are ``unknown``. A few ambiguous bytes count with their neighbours."""
+    """Return the sources of ``data`` from file offset ``offset`` (bytes) on: ``"operation 3 (512 B), zeros (3,584
+    B)"``. Contents of the initial tree are ``initial data``. A cell that belongs to another offset is ``misplaced``.
+    Bytes that are neither data, zeros nor stale medium are ``unknown``. A few ambiguous bytes count with their
+    neighbours."""
     known = blake2b(data, digest_size=16).digest(), len(data), offset
     if known not in _DESCRIBED:
         if len(_DESCRIBED) == MOST_DESCRIBED:

@@ -90,7 +90,7 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return all that decides a crash, except the layout: the tree at the last sync of all, and later calls."""
+        """Return what a crash depends on, but the layout: the tree at the last sync of all files, and later calls."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 

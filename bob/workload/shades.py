@@ -1,6 +1,6 @@
-"""Shades make operations that write to one place differ in every byte. A *shade* moves each character of a cell on by
-its number, in the alphabet of the position: printable characters except the stale medium's. So no byte is zero or
-stale, and two shades differ wherever plain cells agree. They can coincide only in digits of the operations' numbers;
+"""Shades make operations that write to one place differ in every byte. *Shade* n replaces each character of a cell by
+the n-th after it, in the alphabet of the position: printable characters except the stale medium's. So no byte is zero
+or stale, and two shades differ wherever plain cells agree. They can coincide only in digits of the operations' numbers;
 then one operation takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at shade 0,
 which is plain text, and those of the initial tree at 32."""
 
@@ -51,7 +51,7 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """Return ``part`` of a cell, from ``position`` in it on, without the shade; 0 for a byte that the shade lacks."""
+    """Return ``part`` of a cell, from ``position`` in the cell on, without the shade; 0 for a byte that it lacks."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -78,7 +78,7 @@ class Shades:
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
         """Return the shade for operation ``number``, in cells ``word``, to write ``length`` bytes of ``thing`` at
         ``start``. It differs in each byte from earlier writes to the same place. A range without a whole cell differs
-        from all writes, as long as shades last. Raises ValueError without a shade."""
+        from all writes, as long as shades last. Raises ValueError if no shade is left."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved: only the highest bit is sure to differ
@@ -104,7 +104,8 @@ class Shades:
         return copied
 
     def shift(self, thing: Hashable) -> None:
-        """Note that ``thing`` moves: later writes must differ from all of it. Raises ValueError if they cannot."""
+        """Note that contents of ``thing`` move: later writes must differ from all of it. Raises ValueError if they
+        cannot."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
             raise ValueError(
                 "too many operations wrote to a file before it is shifted for bob to distinguish later ones"
@@ -122,7 +123,7 @@ class Shades:
 
 
 def first_shade(number: int) -> int:
-    """Return the shade of an operation where no other writes."""
+    """Return the shade of an operation where no other operation writes."""
     return SETUP_SHADE if number >= FIRST_SETUP_NUMBER else 0
 
 

@@ -1,5 +1,5 @@
-"""Performs a workload in memory, and refuses operations that a kernel would refuse. It makes the bytes that the agent
-writes, and the history that the presence oracle compares with a crash."""
+"""Performs a workload in memory, and refuses operations that a kernel would refuse. The results are the bytes that the
+agent writes, and the history that the presence oracle compares with a crash."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -66,7 +66,7 @@ def _made(
 
 
 class Simulation:
-    """A workload in the making: the operations ``done`` so far, on the ``tree`` of ``setup``. Raises RefusedError for a
+    """An unfinished workload: the operations ``done`` so far, on the ``tree`` of ``setup``. Raises RefusedError for a
     setup that a file system would refuse, and UsageError for one with too many operations."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
@@ -74,7 +74,7 @@ class Simulation:
         self.tree = self._again()
 
     def perform(self, operation: Operation) -> None:
-        """Perform ``operation``, or nothing. Raises RefusedError if it is refused, UsageError if it is one too many."""
+        """Perform ``operation``. Raises RefusedError if it is refused, UsageError if there are too many."""
         number = len(self.done) + 1
         try:
             _perform(self.tree, operation, number, number, self._name)

@@ -109,7 +109,7 @@ def published_side(table: Published) -> Side:
 
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
-    """Return both sides with only the columns ``pairs``, each pair under one name. Raise UsageError if a side lacks
+    """Return both sides with just the columns ``pairs``, a pair under one name. Raise UsageError if a side lacks
     one."""
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
