@@ -1,4 +1,4 @@
-"""Work on a subject: operations, or a program."""
+"""Work on a file system: operations, or a program."""
 
 from typing import Protocol
 

@@ -1,9 +1,9 @@
-"""The disk that a crash state leaves after recovery, look and unmount; see ``forgets`` in :mod:`bob.observe.predict`.
+"""The disk that a crash state leaves after recovery, observation and unmount; see ``forgets`` in
+:mod:`bob.observe.predict`.
 
-*Stretches*, runs of sectors with the same writes, describe it, and elsewhere the written content. The *exempt* area, a
-file system's log, is done with after recovery. So writes beside stretches, or after the last read, do not count there:
-xfs writes a log record with a random number at its unmount.
-"""
+*Stretches* (runs of sectors with the same writes) describe that disk, and outside them the written content. The
+*exempt* area, a file system's log, is not needed after recovery. So writes in it that are outside stretches, or after
+the last read, do not count: xfs writes a log record with a random number at its unmount."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The changed stretches by number, each with the number of its content (``contents``). ``late`` stretches are
-    exempt and written after the last read: they do not count. ``written`` has other writes as (first sector, sectors,
-    digest of the final content; empty where exempt)."""
+    """What is left on a disk: the changed stretches, by number, each with the number of its content (``contents``).
+    ``late`` stretches are exempt and written after the last read: they do not count. ``written`` has other writes as
+    (first sector, sectors, digest of the final content; empty where exempt)."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]

@@ -1,7 +1,7 @@
 """Predicts the outcome of a crash state from the reads of recovery in others.
 
-Recovery, repair and the look at the tree are a deterministic program that knows the device only by its reads. So a
-state with the same contents wherever another state was read takes the same course and has the same outcome.
+Recovery, repair and the look at the tree are a deterministic program that knows the device only by its reads. So if a
+state has the same contents wherever another state was read, it takes the same course and has the same outcome.
 
 * *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
   the last close of a block device drops its page cache.
@@ -12,8 +12,7 @@ state with the same contents wherever another state was read takes the same cour
 Some file systems *forget* what was on the disk: xfs reads each block in its log, updates it unless it is newer, and
 writes it back. If two states differ in one access only, then read in the same places and leave the same disk, both
 contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. bob does this if the file system's
-declaration says that recovery takes each block by itself. Controls check these assumptions.
-"""
+declaration says that recovery takes each block by itself. Controls check these assumptions."""
 
 from __future__ import annotations
 

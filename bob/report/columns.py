@@ -50,7 +50,7 @@ def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
 
 
 def heading(columns: Sequence[ShownColumn]) -> str:
-    """Return the heading of a page about ``columns``: the file systems, the kernels, and what is asked of them."""
+    """Return the heading of a page about ``columns``: the file systems, the kernels, and what was tested."""
     places = [place_of(cell.name) for column in columns for cell in column.configuration.answers]
     asked = dict.fromkeys(
         place.layout.name.partition(",")[0] if place else "persistence properties" for place in places

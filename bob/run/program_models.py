@@ -51,8 +51,8 @@ _STALE = (
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """A model's judgement of a tree after an output: ``says`` whether it allows it, and the ``clauses`` that forbid it.
-    None and empty: unknown."""
+    """A model's judgement of a tree after an output: ``says`` whether the model allows it (None: unknown), and the
+    ``clauses`` that forbid it (empty: unknown)."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()

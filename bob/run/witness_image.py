@@ -28,9 +28,9 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Return image ``name`` with all ``witnesses``; without a name, each witness's image with its own ones. Report a
-    kernel that is another package of the series. Raise UsageError for one of another series, unless ``any_kernel``;
-    None: the command lacks that option."""
+    """Return the image ``name`` with all ``witnesses``; if it is None, each image that witnesses name, with these.
+    Report a kernel that is another package of the series. Raise UsageError for one of another series, unless
+    ``any_kernel`` (None: the command has no such option)."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)

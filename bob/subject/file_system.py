@@ -35,26 +35,26 @@ _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """How a file system is made, mounted, recovered and waited for. Sizes are in bytes, times in guest seconds.
+    """How bob makes, mounts and recovers a file system, and how long it waits for it. Sizes are in bytes, times in
+    guest seconds.
 
-    ``driver`` is its name for mount(2), ``package`` that of mkfs. The command ``mkfs`` makes the same in each run
-    (UUID, hash seed). It works without discards, which would erase the stale pattern, and without background
-    initialisation. A boot after a crash would run ``check`` before the mount (empty if the mount recovers). bob runs
-    ``repair`` if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the least that
-    mkfs takes.
+    ``driver`` is its name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs`` makes the same
+    file system in each run (UUID, hash seed). It works without discards, which would erase the stale pattern, and
+    without background initialisation. A boot after a crash would run ``check`` before the mount (empty if the mount
+    recovers). bob runs ``repair`` if a crash state does not mount. ``device`` is the default size of the disk,
+    ``smallest`` the least that mkfs takes.
 
-    It commits changes within ``commit``, and is done when the device has been silent for ``quiet``, longer than all its
-    timers. One that is never silent gets ``enough`` after the operations (0: as long as it takes). bob syncs one that
-    ``keeps_commits`` in memory after the silence.
+    It commits changes within ``commit``, and is done when the device has had no write for ``quiet``, longer than all
+    its timers. If it never stops writing, it gets ``enough`` after the operations (0: no limit). If it
+    ``keeps_commits`` in memory, bob syncs it after the silence.
 
-    ``names`` are (mount options, name of the field). ``forgets`` says that recovery takes each block by itself, and old
-    blocks like new ones (:mod:`bob.observe.predict`). ``log`` is then the format of its log, whose remains do not count
-    (:mod:`bob.observe.leftovers`). ``refusals`` are operations that it lacks, with the kernel's words
-    (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, inode numbers change at each mount. The optional
+    ``names`` are (mount options, the literature's name for these). ``forgets`` says that recovery takes each block by
+    itself, and old blocks like new ones (:mod:`bob.observe.predict`). ``log`` is then the format of its log, whose
+    remains do not count (:mod:`bob.observe.leftovers`). ``refusals`` are operations that it lacks, with the kernel's
+    messages (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, inode numbers change at each mount. The optional
     ``checker`` looks at a disk without a change; a code of ``clean`` means that all is well. ``expected_messages`` are
     regular expressions for messages of the kernel after any crash. ``declaration`` is the text of the user's own file
-    (empty if bob ships it), so that a result can do without that file.
-    """
+    (empty if bob ships it), so that a result can do without that file."""
 
     name: str
     driver: str
@@ -83,12 +83,12 @@ class FileSystem:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """The names of the operations that it lacks (:data:`bob.workload.lacking.LACKABLE`)."""
+        """The names of the operations that the file system lacks (:data:`bob.workload.lacking.LACKABLE`)."""
         return tuple(word for word, _said in self.refusals)
 
 
 class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file of a file system: sizes in MiB, commands as lines of a shell, and what it ``lacks``, by operation."""
+    """The file of a file system: sizes in MiB, commands as lines of a shell, and the operations that it ``lacks``."""
 
     driver: str | None = None
     module: str | None = None

@@ -16,9 +16,9 @@ NAME = "bob-stack"  # begins the names of bob's device-mapper targets: the agent
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer, which makes one device of the devices below: the disks, or that of another layer. The guest's commands
-    ``assemble`` make the ``device`` (a path), ``release`` takes it away. Each crash state is assembled from the disks,
-    since a crash loses the memory of a layer."""
+    """A layer, which makes one device of those below: the disks, or the device of another layer. In the guest, the
+    commands ``assemble`` make the ``device`` (a path), and ``release`` remove it. Each crash state is assembled from
+    the disks, since a crash loses the memory of a layer."""
 
     name: str
     assemble: tuple[LayerCommand, ...]
@@ -61,7 +61,7 @@ class Subject:
 
     @property
     def mkfs(self) -> tuple[str, ...]:
-        """The whole command; the user's options come last, and win."""
+        """The whole mkfs command; the user's options come last, so they override others."""
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
 
     @property
@@ -87,9 +87,9 @@ def configuration(
     disks: tuple[int, ...] = (),
     layers: tuple[Layer, ...] = (),
 ) -> Subject:
-    """Return the subject with file system ``fs``, which may be a name or a path (:func:`file_system`). Without a
-    ``name`` it has the field's, or that of its parts. Several ``disks`` replace ``device``; both are in bytes. Raise
-    UsageError if ``fs`` is unknown, or bob cannot split the options."""
+    """Return the subject with file system ``fs``, which may be a name or a path (:func:`file_system`). If ``name`` is
+    empty, it gets the literature's name for these options, or one made of its parts. Several ``disks`` replace
+    ``device``; both are in bytes. Raise UsageError if ``fs`` is unknown, or bob cannot split the options."""
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")

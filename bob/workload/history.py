@@ -105,14 +105,14 @@ def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """The file system after an operation: things by name, their states, and open things by handle."""
+    """The file system after an operation: identities by name, the states of things, and open files by handle."""
 
     names: Mapping[str, int]
     inodes: Mapping[int, Inode]
     handles: Mapping[str, int] = field(default_factory=dict)
 
     def thing(self, name: str) -> int:
-        """Return the thing behind a path or handle. Raises KeyError without one."""
+        """Return the identity of the thing with this path or handle. Raises KeyError if there is none."""
         return self.names[name] if name.startswith("/") else self.handles[name]
 
     def parents(self, thing: int) -> frozenset[int]:
@@ -131,7 +131,7 @@ class History:
     data: Mapping[int, tuple[int, int, int]]  # by operation that writes, zeroes or moves: thing, offset, bytes
     at: At = At.ANY
     begun: Mapping[int, int] = field(default_factory=dict)
-    """Operation number -> the last operation that had returned when it began, if that is not the previous one."""
+    """By operation: the last operation that had returned when it began, if that is not the previous one."""
 
     def after(self, number: int) -> HistoryStep:
         """Return the step after operation ``number``; the last one after those of the finish."""

@@ -1,10 +1,9 @@
-"""Kinds of change that operations make, and how two changes are related. Finer tables (``bob matrix --rows pairs``) and
-models (:mod:`bob.apm`) are about kinds.
+"""The kinds of changes that operations make, and how two changes are related. Finer tables (``bob matrix --rows
+pairs``) and models (:mod:`bob.apm`) are about kinds.
 
 An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
 end of a file is an overwrite and an append; one with O_TRUNC is a truncate and an append. A file's first link is a
-create. ``fallocate keep`` changes nothing that can be read.
-"""
+create. ``fallocate keep`` changes nothing that can be read."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -39,7 +38,7 @@ MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHI
 
 
 class Relation(StrEnum):
-    """The nearest thing that two changes share: a file, a directory that they change or are in, or neither."""
+    """What two changes share: a file, else a directory that they change or are in, else nothing."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"

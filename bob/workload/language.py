@@ -1,6 +1,6 @@
 """The language of operations, read and written: one a line, or several joined by ``;`` (``write /a 0 4096; fsync /a``).
 A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and says what was expected. ``path_in`` and
-the like return the value of a word, and raise ValueError for another word."""
+similar functions return the value of a word, and raise ValueError if it does not fit."""
 
 import math
 import re
@@ -31,7 +31,7 @@ _PIECE = re.compile(
 
 
 def path_in(word: str) -> str:
-    """Return the path in ``word``. Raises ValueError for a path that bob does not observe, too."""
+    """Return the path in ``word``. Raises ValueError if it is no path, or one that bob does not observe."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"the path {word!r} must not contain {'..' if '..' in names else '.'}")
@@ -72,7 +72,7 @@ def permissions_in(word: str) -> int:
 
 
 def time_in(word: str) -> int:
-    """Return the time in ``word`` (seconds since 1970). It is even, because vfat keeps only even times."""
+    """Return the time in ``word`` (seconds since 1970). Raises ValueError for an odd time, which vfat cannot store."""
     if not word.isdigit() or int(word) % 2 or not EARLIEST <= int(word) <= LATEST:
         raise ValueError(f"{word!r} is not an even number of seconds from {EARLIEST} to {LATEST}")
     return int(word)

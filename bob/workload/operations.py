@@ -1,8 +1,8 @@
 """The logical operations of a workload, as plain data. Only :mod:`bob.agent.inside` performs them. Paths are absolute
 within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds of the guest's clock.
 Each operation opens its file, performs its system call and closes the file. :class:`Open` and :class:`Unnamed` keep a
-file open under a *handle*, a word without a slash. It can stand for a path in operations on data and attributes, in
-syncs, and for the ``old`` name of a link."""
+file open under a *handle*, a word without a slash. A handle can replace a path in operations on data and attributes, in
+syncs, and as the ``old`` name of a link."""
 
 from dataclasses import dataclass
 from enum import StrEnum
