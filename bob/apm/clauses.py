@@ -54,7 +54,7 @@ class Ordered:
 
     @property
     def is_of_a_name(self) -> bool:
-        """Whether it orders changes of one file, and the later one changes a name."""
+        """Whether the clause orders changes of one file, and the later one changes a name."""
         return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
 
     @property

@@ -75,7 +75,7 @@ class Guest:
 
     @cached_property  # the first connection asks; a QEMU that hangs later is not asked again
     def address(self) -> ShellAddress:
-        """The address of its SSH server. Raises GuestLost if QEMU does not say."""
+        """The address of the guest's SSH server. Raises GuestLost if QEMU does not say."""
         try:
             host, port = self.network.address(lambda command: monitor(self._domain, command))
         except LibvirtError as error:

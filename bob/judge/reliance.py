@@ -101,7 +101,7 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return the reliances of ``looked``; its first and last control are the trees below ``root``, without and with
+        """Return the reliances of ``looked``; its first and last control are the trees below ``root`` before and after
         all calls. ``offset`` (seconds; None: not known) leads from the clock of the calls to that of the recordings."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of

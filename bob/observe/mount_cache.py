@@ -26,7 +26,7 @@ class CachedMount:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Return the reads and writes of its check, mount, look and unmount, in order."""
+        """Return the disk's reads and writes at check, mount, observation and unmount, in order."""
         numbers = array("q", zlib.decompress(self.packed_accesses))
         fields = zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4], strict=True)
         return tuple(Access(bool(reads), *rest) for reads, *rest in fields)

@@ -79,7 +79,7 @@ class ReadTree:
         self._partings: list[tuple[ReadNode, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
-        """Return the outcome of a state, or its gap. It continues at the ``gap`` of an earlier answer."""
+        """Return the outcome of a state, or its gap. The search begins at the ``gap`` of an earlier answer."""
         found = self.leaf(contents, gap)
         if isinstance(found, Gap):
             return found

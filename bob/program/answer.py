@@ -69,7 +69,7 @@ class CheckerAnswer:
 
     @property
     def evidence(self) -> str:
-        """The last line of its output."""
+        """The last line of the checker's output."""
         if self.code is None:
             return "it timed out"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]

@@ -129,7 +129,7 @@ class ProgramCase(Case):
 
     @property
     def name(self) -> str:
-        """The name of its answer: the configuration, and the pace."""
+        """The name of the answer for this case: configuration and pace."""
         return self.work.pace.of(self.subject.name)
 
     @property

@@ -54,7 +54,7 @@ class Part:
     seed: int = 1
 
     def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
-        """Return its workloads, shorter ones first; with ``sample`` or ``is_drawn``, drawn ones of just ``length``."""
+        """Return the workloads of the part, shorter ones first; if drawn, only those of ``length``."""
         if self.sample is None and not is_drawn:
             return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
         return islice(self._mine(space.drawn(length, self.seed)), self.sample)

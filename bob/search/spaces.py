@@ -66,7 +66,7 @@ class Search:
 
     @property
     def wanted(self) -> tuple[Property, ...]:
-        """The properties to break; none if it asks for promises."""
+        """The properties to break; () if the search tests promises."""
         return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()
 
     @property

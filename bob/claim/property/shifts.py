@@ -33,7 +33,8 @@ class Origin:
     there: tuple[Shift, ...] = ()
 
     def after(self, number: int) -> int | None:
-        """Return its offset after operation ``number`` (0: in the initial tree); None if a later shift inserted it."""
+        """Return the byte's offset after operation ``number`` (0: in the initial tree); None if a later shift inserted
+        it."""
         at: int | None = self.at
         for shift in reversed(self.there):
             if shift.number <= number or at is None:
