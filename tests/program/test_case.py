@@ -41,7 +41,7 @@ def test_a_case_within_a_window_is_of_the_crashes_in_it_and_keeps_all_else() -> 
 def test_a_program_is_called_by_its_pace_and_has_no_operations() -> None:
     slow = replace(case(), work=replace(case().work, pace=Pace.SLOW))
     assert (case().name, slow.name) == ("ext4-ordered", "ext4-ordered-slow")
-    with pytest.raises(TypeError, match="mine is no workload"):
+    with pytest.raises(TypeError, match="mine is not a workload"):
         _ = case().workload
 
 
