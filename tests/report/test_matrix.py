@@ -265,7 +265,7 @@ def test_a_terminal_shows_each_mark_and_each_failing_finish(rows: RowSet, width:
 
 def test_several_configurations_have_their_grids_one_below_the_other() -> None:
     text = printed(finer(RowSet.DURABILITY, "ext4-ordered", "xfs"), 120)
-    assert text.count("durability: when the call") == 2
+    assert text.count("durability: is the kind of change above durable") == 2
     assert text.index("ext4-ordered") < text.index("xfs")
 
 
