@@ -196,7 +196,7 @@ def _appending(out: Path, length: int) -> Workload:
 
 
 def test_where_nothing_can_be_allocated_ahead_no_device_is_filled(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="ext2 cannot be filled") as refused:
+    with pytest.raises(UsageError, match="cannot fill ext2") as refused:
         searching.search(asked_search("full"), ProbeRequest(configuration("ext2")), tmp_path / "run", Silent())
     assert "Operation not supported" in (refused.value.hint or "") and not (tmp_path / "run").exists()
 
