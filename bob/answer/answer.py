@@ -88,7 +88,7 @@ class Way:
 
     @property
     def cross(self) -> Cross | None:
-        """The joint verdict of real file systems, of which one is enough to confirm; None if none was asked."""
+        """The joint verdict of real file systems: one of them is enough to confirm; None if bob tried none."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)

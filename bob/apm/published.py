@@ -1,4 +1,5 @@
-"""Models that promise all of which a published table has no violation. Syncs persist their file, as POSIX says."""
+"""Models that promise every clause that a published table does not contradict. Syncs persist their file, as POSIX
+says."""
 
 from collections.abc import Mapping
 

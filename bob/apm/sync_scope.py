@@ -13,7 +13,7 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return changes of files of which this or a later call syncs a range (sync_file_range, O_SYNC and such)."""
+    """Return changes of files if this or a later call syncs a range of the file (sync_file_range, O_SYNC and such)."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):

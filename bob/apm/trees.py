@@ -12,7 +12,7 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """What a name refers to: ``content`` is that of a whole file, ``same`` its first name. Comparisons ignore its
+    """The object behind a name: ``content`` is that of a whole file, ``same`` its first name. Comparisons ignore its
     identity in the history (``thing``), permission bits and (user, group): observations have others, or none."""
 
     kind: str

@@ -1,4 +1,4 @@
-"""Where an ext2, ext3 or ext4 file system has its metadata, by its superblock and group descriptors."""
+"""The places of metadata in ext2, ext3 and ext4, from superblock and group descriptors."""
 
 from bisect import bisect_right
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the recorded device promises about an unflushed write (docs/design.md, section 3)."""
+"""The promises of a recorded device about unflushed writes (docs/design.md, section 3)."""
 
 from __future__ import annotations
 

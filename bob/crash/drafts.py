@@ -98,8 +98,8 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
     """Return where to tear write ``index``: numbers of units in its head, ascending. For a write of up to 64 units
-    these are all boundaries, for a longer one the first and last eight, the powers of two, and sector boundaries (if it
-    has more than 64 sectors, up to 64 of the device's 4 KiB boundaries)."""
+    these are all boundaries, for a longer one the first and last eight, the powers of two, and sector boundaries. A
+    write of more than 64 sectors has up to 64 of the device's 4 KiB boundaries instead of these."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)

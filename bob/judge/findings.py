@@ -36,7 +36,7 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """What was wrong with the flush that should have saved a write before the promising call's return, or the crash."""
+    """The fault of the flush that should have saved a write before the promising call's return, or the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"

@@ -43,9 +43,9 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one. Of each
-    type the shortest reason counts, at its first missing call; at one place, only an order counts, not a durability.
-    The checker's sentence is the place of a harm that no call explains. Hangs do not count."""
+    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one. The
+    shortest reason of each type counts, at its first missing call; at one place, only an order counts, not a
+    durability. The checker's sentence is the place of a harm that no call explains. Hangs do not count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:

@@ -1,4 +1,4 @@
-"""Crash states whose outcome is already predicted, which bob mounts all the same before it trusts any prediction: the
+"""Crash states with a predicted outcome that bob mounts all the same, before it trusts any prediction. They are the
 easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
 
 from collections import Counter

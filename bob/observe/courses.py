@@ -61,7 +61,7 @@ class Courses:
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes: no state
+        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes. No state
         of these will be mounted, and ten thousand gaps have 4 KB each."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)

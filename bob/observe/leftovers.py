@@ -19,9 +19,9 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What is left on a disk: the changed stretches, by number, each with the number of its content (``contents``).
-    ``late`` stretches are exempt and written after the last read: they do not count. ``written`` has other writes as
-    (first sector, sectors, digest of the final content; empty where exempt)."""
+    """The traces of a state on a disk: the changed stretches, by number, each with the number of its content
+    (``contents``). ``late`` stretches are exempt and written after the last read: they do not count. ``written`` has
+    other writes as (first sector, sectors, digest of the final content; empty where exempt)."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]

@@ -54,8 +54,8 @@ class Pieces(NamedTuple):
 class Look:
     """A reader of trees. It numbers the contents of files; ``new_chunks`` are those that the host lacks. Without
     ``lasting_inodes`` a file has another inode number at each mount, so all are given as 0. ``closely`` also reads the
-    root, all times, flags, blocks, files of any length, and the order of names in a directory (as its target): all that
-    a program can learn from names. It leaves out only the file system's own names."""
+    root, all times, flags, blocks, files of any length, and the order of names in a directory (as its target). This is
+    all that a program can learn from names. It leaves out only the file system's own names."""
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root

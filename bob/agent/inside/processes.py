@@ -1,4 +1,4 @@
-"""Processes of scripts: their output, end and descendants, and the limits on what they use of a guest."""
+"""Processes of scripts: their output, end and descendants, and the limits of their use of a guest."""
 
 from __future__ import annotations
 

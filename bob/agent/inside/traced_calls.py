@@ -50,9 +50,9 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 class TracedChanges:
     """Detect calls that change something below ``root``, from strace's lines in order: calls that may change the tree,
     or make the kernel write to its disk, and did not fail. An open counts only if it may create or truncate. A call
-    with a path counts wherever the path leads, and so does one on a file for which strace has no path. A write into a
-    pipe may announce a store through a mapping, and counts. The close of a file that was truncated and written counts,
-    too: file systems write its data then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
+    with a path counts wherever the path leads, and so does one on a file if strace lacks its path. A write into a pipe
+    may announce a store through a mapping, and counts. The close of a file that was truncated and written counts, too:
+    file systems write its data then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())

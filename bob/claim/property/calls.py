@@ -49,7 +49,7 @@ def covered(
 
 def makers(history: History, number: int) -> frozenset[int]:
     """Return the other operations that made the files and directories of operation ``number``, or directories with
-    their names. If one is lost, bob cannot judge ``number``. What a rename replaces does not count."""
+    their names. If one is lost, bob cannot judge ``number``. The victim of a rename does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names

@@ -2,9 +2,10 @@
 
 A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move
 one that does not (ENOENT), and to remove a nonempty directory (ENOTEMPTY). A set with a refused operation explains no
-state. Nor does a set that leaves an initial file without a name, if no operation takes a name of it away. The kernel
-walks a path before the file system gets the operation. So an operation in a moved directory works without the move.
-This module judges *groups* apart: operations in a chain of common names, then also of common files and directories."""
+state. The same is true of a set that leaves an initial file without a name, if no operation takes a name of it away.
+The kernel walks a path before the file system gets the operation. So an operation in a moved directory works without
+the move. This module judges *groups* apart: operations in a chain of common names, then also of common files and
+directories."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
