@@ -1,5 +1,4 @@
-"""Models that promise every clause that a published table does not contradict. Syncs persist their file, as POSIX
-says."""
+"""Models from a published table: they promise rows without a violation, and what POSIX says of syncs of a file."""
 
 from collections.abc import Mapping
 

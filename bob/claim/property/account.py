@@ -103,8 +103,7 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Up to two findings that a part is there, then two that one is not. A file whose name is missing is left
-        out."""
+        """Up to two findings that a part is there, then two that one is not, but no file whose name is missing."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
