@@ -1,4 +1,4 @@
-"""Kernels that differ in their package alone, such as two of a series of Debian."""
+"""Kernels of one series and flavour of Debian, such as 6.1.0-56-amd64 and 6.1.0-57-amd64."""
 
 import re
 

@@ -95,9 +95,9 @@ def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
 def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
-    Its growth points are the last ones of the whole trace, with the same durable writes. A cache that keeps an order
-    may look back from the later time; each such state is also a state of the whole trace. Raises RecordingError if the
-    mark is missing."""
+    Its growth points are the last ones of the whole trace, with the same durable writes. With a cache that keeps an
+    order, states may lack writes from before the window; these, too, are states of the whole trace. Raises
+    RecordingError if the mark is missing."""
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
         raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")

@@ -66,7 +66,8 @@ class Looked:
         return causes(self.case.plan.points, state, fine.__contains__)
 
     def last_sent(self) -> dict[int, float]:
-        """Return, by outcome, the earliest time (seconds of the guest) at which its last write was sent."""
+        """Return for each outcome the earliest, over its states, of the times (seconds of the guest) at which the last
+        write of the state was sent."""
         plan = self.case.plan
         sent = [write.submitted.seconds for write in plan.trace.writes]
         durable = [max((sent[index] for index in point.durable), default=-inf) for point in plan.points]

@@ -36,12 +36,12 @@ def explore(
 ) -> Observations:
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
-    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets). Then come all
-    legal states of whole writes, if that is not too much, then single torn ones. States come back as states of the
-    whole trace. ``told`` is called with the number of further single states done. States in ``sights`` need no mount,
-    and mounted states are added to them, except where recovery forgets. A loss is part of the result. States lack an
-    outcome if it is not trustworthy, or if bob could not see it completely: two that look alike may differ.
-    """
+    First come single states of whole writes, up to half of the budget (a tenth where recovery ``forgets``, see
+    :mod:`bob.observe.predict`). Then come all legal states of whole writes, if that is not too much, then single torn
+    ones. States come back as states of the whole trace. ``told`` is called with the number of further single states
+    done. States in ``sights`` need no mount, and mounted states are added to them, except where recovery forgets. A
+    loss is part of the result. States lack an outcome if it is not trustworthy, or if bob could not see it completely:
+    two that look alike may differ."""
     exploration = _WorkloadExploration(agent, subject, plan, effort, told)
     try:
         if effort.predicting:

@@ -1,5 +1,6 @@
 """The legal crash states, torn ones included, whose course of recovery is known from the mounted states. They are cubes
-of the parts of writes (:mod:`bob.crash.units`): all tears of an unread write count at once, unlisted."""
+of the parts of writes (:mod:`bob.crash.units`): if recovery does not read a write, all its tears are one cube, not
+listed."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

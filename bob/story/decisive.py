@@ -1,4 +1,4 @@
-"""The writes on which a violation depends (:func:`bob.crash.neighbours.causes`), in words."""
+"""The writes that decide a violation (:func:`bob.crash.neighbours.causes`), in words."""
 
 from collections.abc import Sequence
 

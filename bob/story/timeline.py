@@ -160,7 +160,8 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with the ``calls`` before the crash; of early calls with no part missing the last MOST_EARLY."""
+    """Return ``line`` with the ``calls`` before the crash. Calls before its first event that lack no part are too
+    many: only the last MOST_EARLY of them stay."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]

@@ -52,8 +52,8 @@ def narrator(narrates: bool) -> Callable[[str], None]:
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, with the ``subject``'s layers; ``with`` traces them and ``more``
-    events."""
+    """Recorded disks over a copy of ``base``, with the ``subject``'s layers; A ``with`` block traces the disks and the
+    events in ``more``."""
 
     def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
         self.subject, self._manner = subject_from(subject), Manner(*manner)

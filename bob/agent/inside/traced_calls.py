@@ -62,7 +62,8 @@ class TracedChanges:
         self._cut: dict[bytes, bool] = {}  # truncated files by path, and whether they were written since
 
     def made_by(self, line: StraceLine) -> bool:
-        """Return whether a call that changes something has returned by this line. Ask about each line once."""
+        """Return whether ``line`` is the return of a call that changes something. Call it once for each line, in
+        order."""
         name, head, result = line.name, line.call[:_LONGEST_HEAD], line.call.rpartition(b" = ")[2]
         if line.is_begun or not result[:1].isdigit():
             return False
