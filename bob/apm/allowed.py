@@ -135,7 +135,8 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return which nodes are there without any clause, and the clauses that single cells break, with cells' names."""
+    """Return the nodes whose presence or absence follows without any clause, and each clause that one cell alone
+    breaks, with the name of that cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))

@@ -1,4 +1,5 @@
-"""Changes (indexes in ``made``) that calls sync alone: by file, directory or range. Operations include the finish."""
+"""The changes (indexes in ``made``) that calls sync by file, directory or range, not by file system. Operations include
+the finish."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,8 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether a later sync_file_range begins behind ``before`` (bytes), where the append ``change`` begins."""
+    """Return whether a later sync_file_range begins behind ``before``, the byte offset at which the append ``change``
+    begins."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)

@@ -25,7 +25,7 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
     """Return ``coverage`` without the ``states`` that do not mount, those with an outcome not in ``mounting``. They do
-    not count as explored, and their kind is not exhaustive."""
+    not count as explored, and no kind of state (whole, torn) that has one is exhaustive."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

@@ -31,8 +31,8 @@ def digest(content: bytes) -> bytes:
 
 class Payload:
     """Append-only sectors; a whole write is one run. ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros,
-    means "as in the base", row n + 1 is of sector n. ``contents[n + 1]`` is m + 1 if m is the first sector with the
-    content of sector n."""
+    stands for "as in the ground", row n + 1 is the digest of sector n. ``contents[n + 1]`` is m + 1 if m is the first
+    sector with the content of sector n."""
 
     def __init__(self) -> None:
         self._data = bytearray()

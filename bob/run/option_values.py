@@ -24,7 +24,8 @@ def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
 
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
-    """Return the reader of values that are one of ``names`` or a path. The command checks these."""
+    """Return the reader of values that are one of ``names`` or a path. The reader accepts any word; the
+    command checks it."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 

@@ -121,7 +121,7 @@ class FileTree:
         return copied
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
-        """Note that the file ``identity`` now has bytes of ``source``, too."""
+        """Record that ``length`` bytes of the file ``identity``, from ``offset`` on, come from ``source``."""
         if self._shades is not None:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 

@@ -1,8 +1,8 @@
 """Shades make operations that write to one place differ in every byte. *Shade* n replaces each character of a cell by
 the n-th after it, in the alphabet of the position: printable characters except the stale medium's. So no byte is zero
-or stale, and two shades differ wherever plain cells agree. They can coincide only in digits of the operations' numbers;
-then one operation takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at shade 0,
-which is plain text, and those of the initial tree at 32."""
+or stale, and two shades differ wherever plain cells agree. Plain cells coincide only in digits of the operations'
+numbers; then one operation takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at
+shade 0, which is plain text, and those of the initial tree at 32."""
 
 from __future__ import annotations
 

@@ -102,7 +102,8 @@ class Loop:
 
 
 def forget_file_systems() -> None:
-    """Make btrfs forget devices it has seen: it refuses an older state of a file system that it knows on another."""
+    """Make btrfs forget devices it has seen: it refuses an older state of a file system that it has seen on another
+    device."""
     with suppress(OSError), opened("/dev/btrfs-control") as control:  # no btrfs, or not loaded yet: nothing to forget
         fcntl.ioctl(control, BTRFS_IOC_FORGET_DEV, bytearray(4096))
 
