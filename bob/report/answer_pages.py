@@ -3,6 +3,7 @@ words are in ``answers.html.j2`` and ``programs.html.j2``."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from markupsafe import Markup
@@ -85,14 +86,14 @@ def _picture(protocol: Protocol | None, answer: Answer, where: str) -> str:
 def _render(result: Result, run: Path, shown: Sequence[ShownAnswer], home: str = "") -> str:
     has_pictures = any(way.is_drawn_here for one in shown for way in one.ways)
     same = {"home": home, "has_pictures": has_pictures}
-    if result.program is not None:
+    if (program := result.program) is not None:
         kernel = result.environment.kernel
         page = html().get_template("programs.html.j2")
         return page.render(
             **same,
-            program=result.program,
-            left_open=left_open(result.program.name),
-            is_left_open=lambda answer: is_left_open(result.program_name, answer),
+            program=program,
+            left_open=left_open(program),
+            is_left_open=partial(is_left_open, program),
             where=f" on Linux {kernel}" if kernel else "",
             file_systems=[one for one in shown if one.subject.model is None],
             models=[one for one in shown if one.subject.model is not None],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 
 from bob.answer.answer import Answer
-from bob.answer.result import Result, SubjectResult
+from bob.answer.result import AskedProgram, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.judge.statics import told_once
 from bob.program.answer import Consequence
@@ -28,11 +28,11 @@ def page(programs: Sequence[Result], configurations: Sequence[str], folder: str)
         (one.program, [_by_pace(one, name) for name in configurations]) for one in programs if one.program is not None
     ]
     for program, columns in by_column:
-        cells = [_cell(program.name, answers) for answers in columns]
+        cells = [_cell(program, answers) for answers in columns]
         lines.append(f"| [{program.name}](#{program.name}) | " + " | ".join(cells) + " |")
     for program, columns in by_column:
         lines += ["", f"## {program.name}", "", f"{markdown(program.about)}.", ""]
-        for one in left_open(program.name):
+        for one in left_open(program):
             lines += [f"Not promised ({one.words}): {markdown(one.because)}", ""]
         for answers in columns:
             known: set[tuple[Consequence | None, str]] = set()
@@ -62,7 +62,7 @@ def _head(programs: Sequence[Result]) -> list[str]:
     ]
 
 
-def _cell(program: str, answers: Mapping[Pace, SubjectResult]) -> str:
+def _cell(program: AskedProgram, answers: Mapping[Pace, SubjectResult]) -> str:
     """Return a cell, which names the paces that agree together, or no pace if all do."""
     paces: dict[str, list[Pace]] = {}
     for pace, subject in answers.items():

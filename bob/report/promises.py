@@ -3,8 +3,10 @@
 from functools import cache
 
 from bob.answer.answer import Answer
+from bob.answer.result import AskedProgram
 from bob.errors import MalformedError
 from bob.program.answer import Consequence
+from bob.program.folder import load, shipped_programs
 from bob.resources import shipped
 from bob.schema import Declaration, NonEmpty, OneLine, declared, mistakes_in, toml
 
@@ -36,12 +38,19 @@ def promises() -> tuple[LeftOpen, ...]:
         return declared(PromisesDeclaration, text).open
 
 
-def left_open(program: str) -> tuple[LeftOpen, ...]:
-    """Return what the documentation of ``program`` leaves open; nothing for a program that bob does not ship."""
-    return tuple(one for one in promises() if program in one.programs)
+def left_open(program: AskedProgram) -> tuple[LeftOpen, ...]:
+    """Return what the documentation of ``program`` leaves open; nothing unless bob ships a program with these files. A
+    user's program may have the name of a shipped one."""
+    found = tuple(one for one in promises() if program.name in one.programs)
+    return found if found and program.digest == _shipped_digest(program.name) else ()
 
 
-def is_left_open(program: str, answer: Answer) -> bool:
+@cache
+def _shipped_digest(name: str) -> str:
+    return load(shipped_programs()[name]).digest
+
+
+def is_left_open(program: AskedProgram, answer: Answer) -> bool:
     """Return whether the documentation of ``program`` leaves open every way to break ``answer``."""
     losses = {loss for one in left_open(program) for loss in one.losses}
     return bool(answer.ways) and all(way.consequence in losses for way in answer.ways)

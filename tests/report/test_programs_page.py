@@ -16,7 +16,7 @@ from msgspec import structs
 
 from bob.answer.answer import Answer, Cross
 from bob.answer.document import to_json
-from bob.answer.result import Allowed, Checks, Result, SubjectResult
+from bob.answer.result import Allowed, AskedProgram, Checks, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.errors import UsageError
 from bob.program.answer import Consequence
@@ -105,16 +105,16 @@ def test_what_is_not_vulnerable_has_its_word_and_its_reason(tmp_path: Path, verd
 
 def test_what_the_documentation_leaves_open_has_another_colour_and_its_reason(tmp_path: Path) -> None:
     answers = found(tmp_path)
-    [one] = left_open(answers.program_name)
+    assert answers.program is not None
+    [one] = left_open(answers.program)
     hung = replace(answers.subjects[0].answer.ways[0], consequence=Consequence.HANG)
     for ways, tone in ((answers.subjects[0].answer.ways, "unknown"), ((hung,), "fails")):
         page = parse(to_html(replace(answers, subjects=(answered(answers.subjects[0], ways=ways),)), tmp_path))
         [cell] = [link.parent for link in page.all("a", href="#answer-1") if link.parent and link.parent.tag == "td"]
         assert cell.attributes["class"] == tone and ("not promised" in cell.text) == (tone == "unknown")
         assert one.because[:-1] in text_of(page)
-    assert answers.program is not None
-    mine = replace(answers, program=replace(answers.program, name="mine"))
-    assert "promised" not in text_of(parse(to_html(mine, tmp_path)))
+    for mine in (replace(answers.program, name="mine"), replace(answers.program, digest="0123456789abcdef")):
+        assert "promised" not in text_of(parse(to_html(replace(answers, program=mine), tmp_path)))
 
 
 def test_text_of_programs_is_text(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_what_is_left_open_is_of_shipped_programs_and_was_seen() -> None:
         for program in one.programs:
             ways = [way for answer in results[program].answers for way in answer.ways]
             assert {way.consequence for way in ways} & set(one.losses), program
-    [sqlite] = left_open("sqlite-rollback")
+    [sqlite] = left_open(asked(results["sqlite-rollback"]))
     assert sqlite.losses == (Consequence.LOST,) and "sqlite-rollback-extra" in sqlite.because
     assert {answer.verdict for answer in results["sqlite-rollback-extra"].answers} == {Verdict.HOLDS}
 
@@ -269,7 +269,7 @@ def test_the_table_of_programs_says_what_is_not_promised() -> None:
     assert mixed[6].startswith("× corruption, lost acknowledged data ("), "what was synced is promised"
     for program in every():
         losses = {way.consequence for answer in program.answers for way in answer.ways}
-        is_open = losses & {loss for one in left_open(program.program_name) for loss in one.losses}
+        is_open = losses & {loss for one in left_open(asked(program)) for loss in one.losses}
         assert ("not promised" in rows[f"| [{program.program_name}"]) == bool(is_open), program.program_name
 
 
@@ -283,6 +283,11 @@ COLUMNS = ["ext4", "ext4-writeback", "ext4-journal", "xfs", "btrfs", "f2fs"]
 
 def every() -> list[Result]:
     return [one.result for one in load_every(KEPT / "apps.json.xz")]
+
+
+def asked(program: Result) -> AskedProgram:
+    assert program.program is not None
+    return program.program
 
 
 def test_the_page_is_what_is_made_of_the_results() -> None:
