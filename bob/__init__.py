@@ -3,13 +3,14 @@
 The layout of this package follows the data: record, enumerate (crash), observe, judge, report, derive (apm). See
 docs/design.md, section 1.
 
-:func:`probe` finds out which properties a file system has, :func:`try_` checks what you expect of a few operations, and
-:func:`app` finds out whether a program survives a crash. Then :func:`resume` continues a stopped probe, and
-:func:`load` reads the result of a run (docs/results.md, docs/notebook.ipynb).
+The function :func:`probe` finds out which properties a file system has. With :func:`try_` you check what you expect of
+a few operations. With :func:`app` you find out whether a program survives a crash. Then :func:`resume` continues a
+stopped probe, and :func:`load` reads the result of a run (docs/results.md, docs/notebook.ipynb).
 
-All errors are :class:`bob.errors.BobError`, with a ``hint``. UsageError comes before anything starts; for a mistake in
-a text, it is a PointedError. MissingProgramError, ImageError, GuestError and StoreError are faults of the machine.
-Ctrl-C raises KeyboardInterrupt after the guests have ended; pressed again, it ends the guests at once.
+All errors are :class:`bob.errors.BobError`, with a ``hint``. bob raises UsageError before anything starts; a mistake in
+a text is a PointedError, a kind of UsageError. MissingProgramError, ImageError, GuestError and StoreError are faults of
+the machine. The first Ctrl-C raises KeyboardInterrupt after the guests have ended. A second Ctrl-C ends the guests at
+once.
 """
 
 from typing import Any

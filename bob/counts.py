@@ -1,5 +1,6 @@
-"""Counts in documents: exact, however large, and short if possible, such as ``2^12321-2^12310+2^77``. The legal states
-of a few MiB of pending writes are sums of a few powers of two, with thousands of digits (docs/design.md, section 3)."""
+"""The form of large counts in JSON documents. It is exact, and short if possible, such as ``2^12321-2^12310+2^77``. The
+number of legal states of a few MiB of pending writes is a sum of a few powers of two, and has thousands of digits
+(docs/design.md, section 3)."""
 
 import re
 import sys
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING
 # CPython refuses more than 4,300 digits by default.
 sys.set_int_max_str_digits(0)
 
-LARGEST_JSON_INTEGER = 2**53  # larger ones are text: many readers of JSON would round them
-MOST_DIGITS = 40  # a count of more becomes a sum of powers of two, if that is shorter
+LARGEST_JSON_INTEGER = 2**53  # larger integers are strings: many readers of JSON would round them
+MOST_DIGITS = 40  # a longer count becomes a sum of powers of two, if the sum is shorter
 LARGEST_EXPONENT = 2**24  # more than the sectors of any disk that bob probes
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 else:
 
     class Count(int):
-        """A count in documents (:mod:`bob.schema`); elsewhere an integer."""
+        """An integer that :mod:`bob.schema` writes into documents by :func:`written`."""
 
 
 _DIGITS = re.compile(r"-?\d+", re.ASCII)
@@ -25,7 +26,8 @@ _POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
 
 
 def written(count: int) -> int | str:
-    """Return ``count`` for a document: an integer, its digits, or a sum of powers of two."""
+    """Return ``count`` for a document: as an integer, or, if it is large, as a string of its digits or of powers of
+    two."""
     if abs(count) <= LARGEST_JSON_INTEGER:
         return int(count)
     digits = str(count)
@@ -36,7 +38,7 @@ def written(count: int) -> int | str:
 
 
 def read(text: int | str) -> int:
-    """Return the count in a document. Raise ValueError if it is malformed."""
+    """Return the count that a document has as ``text``. Raise ValueError if ``text`` is malformed."""
     if not isinstance(text, str) or "^" not in text:
         if type(text) is not int and not (isinstance(text, str) and _DIGITS.fullmatch(text)):
             raise ValueError(f"{str(text)[:40]!r} is not a count")
@@ -54,7 +56,7 @@ def read(text: int | str) -> int:
 def _powers(count: int) -> str:
     """Return the fewest signed powers of two that add up to ``count``, largest first (its non-adjacent form)."""
     half, more = abs(count) >> 1, abs(count) + (abs(count) >> 1)
-    # Bit k of the non-adjacent form is that of (3n) less that of n, both shifted by one.
+    # Bit k of the non-adjacent form is bit k + 1 of 3n minus bit k + 1 of n.
     parts = [(bit, sign) for sign, bits in (("+", more & ~half), ("-", half & ~more)) for bit in _bits(bits)]
     flipped = {"+": "-", "-": "+"} if count < 0 else {"+": "+", "-": "-"}
     return "".join(f"{flipped[sign]}2^{bit}" for bit, sign in sorted(parts, reverse=True)).removeprefix("+")

@@ -1,5 +1,6 @@
-"""bob's JSON documents, for people, version control and programs. The last field, ``checksum``, is the SHA-256 of all
-bytes before it, so that any program can check it. Documents of people and of other programs lack it."""
+"""The text of bob's JSON documents, for people, version control and programs. The last field, ``checksum``, is the
+SHA-256 of all bytes before it, so that any program can check it. Documents by people or other programs lack a
+checksum."""
 
 import hashlib
 import json
@@ -8,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-LONGEST_LINE = 400  # characters of a part that becomes one line
+LONGEST_LINE = 400  # characters: a part of a document that is no longer becomes one line
 CHECKSUM = "checksum"
 _KIND = "sha256:"
 _SEAL = re.compile(rb',?\s*"checksum":\s*"(sha256:[0-9a-f]{64})"\s*\}\s*\Z')
@@ -18,7 +19,7 @@ BY_HAND = f"restore the file; if the change was intended, remove its last field,
 
 
 class ChangedError(ValueError):
-    """A document is not as bob wrote it."""
+    """A document has changed since bob wrote it."""
 
 
 def text(document: Any) -> str:
@@ -27,7 +28,7 @@ def text(document: Any) -> str:
 
 
 def sealed(written: str) -> bytes:
-    """Return the JSON object ``written``, with its checksum, as the bytes of a file."""
+    """Return the JSON object ``written`` as the bytes of a file, with a checksum as its last field."""
     head = written.rstrip().removesuffix("}").rstrip().encode()
     comma = "" if head == b"{" else ","
     return head + f'{comma}\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()
@@ -38,14 +39,14 @@ def checksum(data: bytes) -> str:
 
 
 def checksum_in(data: bytes) -> str | None:
-    """Return the checksum in a document, unchecked; None if it lacks one."""
+    """Return the checksum that the document ``data`` states, without a check; None if the document lacks one."""
     seal = _seal(data)
     return None if seal is None else seal[1].decode()
 
 
 def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
-    """Return the document in ``data``, without its checksum. Raise ChangedError if that does not fit, or is
-    ``required`` and missing; ValueError if ``data`` is not a JSON table."""
+    """Return the document in ``data``, without its checksum. Raise ChangedError if the checksum does not match, or is
+    missing although ``required``. Raise ValueError if ``data`` is not a JSON object."""
     seal = _seal(data)
     if seal is not None and checksum(data[: seal.start()]) != seal[1].decode():
         raise ChangedError("it was changed since bob wrote it: its checksum does not match")
@@ -62,7 +63,8 @@ def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
 
 
 def parse(data: bytes | str) -> Any:
-    """Return the JSON in ``data``. Raise ValueError for bad JSON, NaN, Infinity, 1e999, a double name, deep nesting."""
+    """Return the JSON value in ``data``. Raise ValueError for bad JSON, NaN, Infinity, a number too large for a float
+    (1e999), a name that occurs twice in an object, and too deep nesting."""
     try:
         return json.loads(data, parse_constant=_number, parse_float=_number, object_pairs_hook=_table)
     except RecursionError:

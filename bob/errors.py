@@ -1,4 +1,4 @@
-"""The errors that bob raises on purpose, and its exit codes. Only ``bob.cli`` prints them, and exits."""
+"""The errors that bob raises on purpose, and bob's exit codes. Only ``bob.cli`` prints these errors, and exits."""
 
 import sys
 from collections.abc import Iterable
@@ -24,12 +24,13 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-LONGEST = 1000  # characters of a message, which may quote a large file
-_A_SLIP = 0.8  # likeness (difflib) of two words that differ in a letter
+LONGEST = 1000  # most characters of a message, which may quote a large file
+_A_SLIP = 0.8  # least likeness (difflib's, 0 to 1) of a word to its correction
 
 
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
-    """Return the hint for a name not among ``names``: the likely one, those that begin with it, or all of them."""
+    """Return a hint for the unknown name ``wrong``: the most similar of ``names``, those that begin with ``wrong``, or,
+    after the words ``all_are``, all names."""
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
@@ -40,7 +41,8 @@ def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
 
 
 class BobError(Exception):
-    """A mistake of the user or a fault of the machine, and a ``hint``, the next thing to try; each is one line."""
+    """A mistake of the user or a fault of the machine. The ``hint`` is the next thing to try. Message and hint are one
+    line each."""
 
     exit_code: Exit = Exit.INTERNAL
 
@@ -63,8 +65,8 @@ class OperationRefusedError(UsageError):
 
 
 class PointedError(UsageError):
-    """A mistake in a ``text`` of the user, from character ``start`` (from 0) to before ``stop``; both are its length if
-    it ends too early. ``line`` and ``column`` count from 1."""
+    """A mistake in a ``text`` of the user, at the characters from ``start`` to before ``stop`` (both count from 0). If
+    the text ends too early, both are its length. ``line`` and ``column`` count from 1."""
 
     def __init__(self, message: str, text: str, start: int, stop: int, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -80,7 +82,7 @@ class PointedError(UsageError):
 
     @property
     def place(self) -> str:
-        """The start of the mistake: ``column 9``, or ``line 2, column 9`` in several lines."""
+        """The start of the mistake in words: ``column 9``, or ``line 2, column 9`` if the text has several lines."""
         return f"line {self.line}, column {self.column}" if "\n" in self.text.strip() else f"column {self.column}"
 
 
@@ -91,7 +93,8 @@ class MissingProgramError(BobError):
 
 
 def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
-    """Return the error of a failed import; None if a module of bob itself is missing."""
+    """Return the error that names the missing package after a failed import; None if a module of bob itself is
+    missing."""
     package = (error.name or "bob").partition(".")[0]
     if package == "bob":
         return None
@@ -106,7 +109,8 @@ class ImageError(BobError):
 
 
 class GuestError(BobError):
-    """A guest did not start, or was lost (panicked, hung, vanished) where that is not an outcome."""
+    """A guest did not start, or was lost: it panicked, hung or vanished, where bob does not count this as an
+    outcome."""
 
     exit_code = Exit.GUEST
 

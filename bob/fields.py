@@ -1,4 +1,4 @@
-"""The errors of damaged documents, and their words."""
+"""The exceptions that Python raises for damaged documents, and a message for each."""
 
 import lzma
 import struct
@@ -9,12 +9,12 @@ from bob.errors import BobError
 MISSHAPEN: tuple[type[Exception], ...] = (
     *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError),
     *(struct.error, zlib.error, lzma.LZMAError),
-)  # raised by reading a document of another form
-UNREADABLE: tuple[type[Exception], ...] = (OSError, *MISSHAPEN)  # raised by reading a file, which may be missing
+)  # Reading a damaged document may raise these.
+UNREADABLE: tuple[type[Exception], ...] = (OSError, *MISSHAPEN)  # Reading a file that may be missing may raise these.
 
 
 def said(error: Exception) -> str:
-    """Return the words of such an ``error``."""
+    """Return a message for ``error``, an exception from reading a document."""
     match error:
         case BobError():
             return error.message

@@ -1,4 +1,5 @@
-"""Kernels of one series and flavour of Debian, such as 6.1.0-56-amd64 and 6.1.0-57-amd64."""
+"""The series of a Debian kernel: all its packages of one version and flavour, such as 6.1.0-56-amd64 and
+6.1.0-57-amd64."""
 
 import re
 
@@ -9,11 +10,11 @@ _DEBIAN = re.compile(
 
 def series(release: str) -> str:
     """Return the series of a Debian kernel by its ``release`` (of uname), such as ``6.1 amd64``. Any other kernel is a
-    series of its own: two of one version may differ in their code."""
+    series of its own, since two kernels of the same version may differ in their code."""
     found = _DEBIAN.fullmatch(release)
     return f"{found['series']} {found['flavour']}" if found else release
 
 
 def is_same_series(one: str, other: str) -> bool:
-    """Return whether the kernels of two releases differ in their package alone."""
+    """Return whether two kernels, given by their releases (of uname), differ only in their Debian package."""
     return series(one) == series(other)

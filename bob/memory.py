@@ -1,4 +1,4 @@
-"""Have glibc's allocator give freed memory back."""
+"""Settings of glibc's allocator, so that it returns freed memory to the system."""
 
 import ctypes
 import gc
@@ -9,9 +9,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h; see
 
 
 def give_back_what_is_freed() -> None:
-    """Have freed blocks from 1 MiB on go back to the system, and threads share two heaps. Call this before there are
-    threads. By default glibc keeps large blocks, in a heap for each thread: half of the memory of a long matrix was
-    free. With another C library, this does nothing."""
+    """Have glibc return freed blocks of 1 MiB or more to the system, and have all threads share two heaps. Call this
+    before any thread starts. By default glibc keeps large freed blocks, in a heap for each thread. In a long matrix,
+    half of the memory was such freed blocks. With another C library, this function does nothing."""
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
@@ -20,7 +20,8 @@ def give_back_what_is_freed() -> None:
 
 
 def give_back_now() -> None:
-    """Give back free memory between used blocks, and in cycles: some 100 MB after a large recording, in 10 to 50 ms."""
+    """Free garbage in reference cycles, and return free memory between used blocks to the system. After a large
+    recording this returns some 100 MB, and takes 10 to 50 ms."""
     gc.collect()
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

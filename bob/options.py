@@ -1,7 +1,8 @@
 """Options as data, declared once for the command line and for Python (:mod:`bob.cli.options`, :mod:`bob.python.calls`).
 
-A function declares them as defaults: ``seed: int = option("--seed N", "Chooses the random crash states.")``. A class, a
-:func:`group`, declares them as fields; a function with a parameter of that class has all of them.
+A function declares options as defaults: ``seed: int = option("--seed N", "Chooses the random crash states.")``. A
+*group* (:func:`group`) is a class that declares options as its fields. A function that has a parameter of this class
+has all options of the group.
 """
 
 import sys
@@ -20,7 +21,7 @@ REQUIRED = Declared.empty  # the default of an option that must be given
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from ``least`` to ``most`` (None: any)."""
+    """Numbers from ``least`` to ``most`` (None: no limit)."""
 
     least: float
     most: float | None = None
@@ -39,8 +40,9 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Values that ``read`` makes of a word or a path and the option's name; it raises UsageError. ``offered`` makes
-    known words of the given options, ``files`` ("file" or "dir") may replace them. Help calls a value ``name``."""
+    """Values that ``read`` makes of two arguments: a word or a path, and the name of the option. ``read`` raises
+    UsageError. ``offered`` returns the words that a shell can complete, for the options so far. ``files`` ("file" or
+    "dir") says that a path is possible, too. Help texts call a value ``name``."""
 
     read: Callable[[Any, str], Any]
     offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
@@ -53,9 +55,10 @@ Values = Range | Choice | ExistingPath | Words
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` narrows its type. ``words`` say what
-    bob does without it; ``setting``, a key of bob.toml, comes first. ``alone`` is the value of a flag that stands
-    alone, ``python`` other help for Python. A ``renewable`` option may go with --resume."""
+    """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` limits the possible values.
+    ``words`` say what bob does without the option. ``setting`` is the key of bob.toml that has the default, if any.
+    ``alone`` is the value of a flag without a value. ``python`` replaces the help text in Python. A ``renewable``
+    option may be used together with --resume."""
 
     flag: str
     metavar: str
@@ -81,8 +84,9 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, for the place of a default. ``default`` is by itself None for an
-    optional value, () for several, and False for a flag; others are required."""
+    """Return the declaration of an :class:`Option`, to be written in place of the default of a parameter. If
+    ``default`` is missing, it is None for a value that may be None, () for several values, and False for a flag. Any
+    other option is then required."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
@@ -90,7 +94,7 @@ def option(
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def group(made: type[T]) -> type[T]:
-    """Make a frozen dataclass, whose fields declare options."""
+    """Turn the class ``made``, whose fields declare options, into a frozen dataclass."""
     kinds = get_type_hints(made)
     for name, one in [(name, one) for name, one in vars(made).items() if isinstance(one, Option)]:
         setattr(made, name, field(default=_parameter(name, kinds[name], one).default, metadata={Option: one}))
@@ -99,7 +103,8 @@ def group(made: type[T]) -> type[T]:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A declared parameter: a value of ``kind``, or a tuple of ``several``; if ``optional``, also None."""
+    """A parameter that declares an option. Its value is a ``kind``, or a tuple of these if it takes ``several``. An
+    ``optional`` parameter may also be None."""
 
     name: str
     option: Option
@@ -114,7 +119,7 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words of a Choice or of an enum, if it is one."""
+        """The words of a :class:`Choice`, or the values of an enum; () for any other parameter."""
         if isinstance(self.option.values, Choice):
             return self.option.values.words
         return tuple(str(one.value) for one in self.kind) if issubclass(self.kind, Enum) else ()
@@ -122,7 +127,7 @@ class Parameter:
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return the parameters that ``function``, or a group, declares, with those of its groups."""
+    """Return the parameters that ``function`` (or a group) declares, including those of its groups."""
     found: list[Parameter] = []
     for name, (kind, declared) in _declarations(function).items():
         if declared is not None:
@@ -133,7 +138,8 @@ def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of ``function``, with its groups, from ``values`` by the names of :func:`parameters`."""
+    """Return the arguments for a call of ``function``. ``values`` has the values by the names of :func:`parameters`;
+    those of a group become one object."""
     made = {}
     for name, (kind, declared) in _declarations(function).items():
         if declared is None and _is_group(kind):
@@ -146,7 +152,7 @@ def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[s
 @cache
 def _declarations(function: Callable[..., Any]) -> dict[str, tuple[Any, Option | None]]:
     asked = signature(function).parameters
-    # without the return type, which may be known to mypy alone
+    # without the return type, which may be imported for mypy alone
     bare = SimpleNamespace(__annotations__={name: one.annotation for name, one in asked.items()})
     kinds = get_type_hints(bare, globalns=vars(sys.modules[function.__module__]))
     declared = {name: one.default for name, one in asked.items()}

@@ -1,4 +1,4 @@
-"""How far a long piece of work is; :mod:`bob.cli.display` shows it, tests collect it."""
+"""Reports on the progress of long work. :mod:`bob.cli.display` shows them, and tests collect them."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -8,7 +8,8 @@ from bob.answer.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class EarlierPart:
-    """The time that a part of the work, such as a configuration of a matrix, took before, with its ``workloads``."""
+    """The seconds that a part of the work took in an earlier run, and the number of its ``workloads``. A part is, for
+    example, a configuration of a matrix."""
 
     workloads: int
     seconds: float
@@ -16,10 +17,11 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The earlier time of the same work: ``seconds`` (None on another machine) and its share ``recording`` (0 to 1).
+    """The time that the same work took in an earlier run.
 
-    The ``parts`` are in order; their workloads may differ tenfold in time. Recording does not count in them, since
-    bob records one part while it observes the one before.
+    ``seconds`` is None if the earlier run was on another machine. ``recording`` is the share of recording in the time
+    (0 to 1). The ``parts`` are in the order of the work; their seconds per workload may differ tenfold. They do not
+    count the time of recording, since bob records one part while it observes the one before.
     """
 
     seconds: float | None
@@ -27,7 +29,8 @@ class Earlier:
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Return the share (0 to 1) of ``count`` workloads in all observing; ``parts`` count if they have ``of``."""
+        """Return the share (0 to 1) of the time of observing that the first ``count`` of all ``of`` workloads take.
+        Without ``parts`` that have ``of`` workloads together, each workload counts the same."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -40,31 +43,33 @@ class Earlier:
 
 @runtime_checkable
 class Progress(Protocol):
-    """A watcher. Several threads call it; each call is short and never raises."""
+    """A watcher of long work, such as the display of a command. Several threads call it. Each call is short and never
+    raises."""
 
     def step(self, text: str) -> None:
-        """Take a line on the setup of an image, a guest, ..."""
+        """Take a line for the user about a step, such as the build of an image or the start of a guest."""
 
     def planned(self, workloads: int, states: int) -> None:
-        """Take the number of workloads, and the most crash states that are tried one by one."""
+        """Take the number of workloads, and the highest number of crash states that bob will try one by one."""
 
     def expected(self, guests: int, earlier: Earlier | None) -> None:
-        """Take the number of guests side by side, and the time that the same work took before, if known."""
+        """Take the number of guests that run side by side, and the time of an earlier run, if known."""
 
     def recorded(self, workload: str) -> None:
         """Count a workload that was recorded and passed its self-check."""
 
     def observed(self, workload: str, states: int) -> None:
-        """Count crash states of a workload that were tried one by one, or never will be."""
+        """Count ``states`` crash states of a workload that bob has tried one by one, or knows that it will never
+        try."""
 
     def finished(self, workload: str, unused: int) -> None:
-        """Count a workload as done, with ``unused`` states of its budget."""
+        """Count a workload as done. Its budget had ``unused`` more crash states."""
 
     def skipped(self, workloads: int, states: int) -> None:
-        """Take workloads and states out of the plan."""
+        """Subtract workloads and crash states that bob will not do from the planned ones."""
 
     def judged(self, cell: Answer) -> None:
-        """Take a cell with its verdict."""
+        """Take a cell of the result table, with its verdict."""
 
 
 class Silent:

@@ -1,4 +1,4 @@
-"""The files that bob ships: beside the package (probes/, guest-images/, ...), or inside it in a wheel."""
+"""The files that bob ships, such as probes/ and guest-images/: beside the package, or inside it in a wheel."""
 
 from pathlib import Path
 
@@ -6,6 +6,6 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped(folder: str) -> Path:
-    """Return the path of a shipped folder: "probes", "guest-images" or "reports/published"."""
+    """Return the path of the shipped ``folder``, such as "probes", "guest-images" or "reports/published"."""
     installed = _PACKAGE / "_data" / folder
     return installed if installed.is_dir() else _PACKAGE.parent / folder

@@ -1,8 +1,10 @@
-"""Documents by the types of their fields, with msgspec; :mod:`bob.documents` has the bytes of files.
+"""JSON and TOML documents, read and written by the types of their fields, with msgspec. :mod:`bob.documents` makes the
+bytes of JSON files.
 
-A dataclass, a named tuple (an array) or an enum is its own document. If document and type differ, a :class:`Document`
-describes it. bob ignores unknown fields, which a later bob may have added. A dataclass is written with all fields, so
-its document must have all but those that :func:`older` marks.
+The type of a document is a dataclass, a named tuple (a JSON array) or an enum. If the document needs other fields than
+the type in the program, a :class:`Document` describes it. Unknown fields are ignored, as a later bob may have added
+them. All fields of a dataclass are written, so a document must have all of these fields, except those marked by
+:func:`older`.
 """
 
 import re
@@ -27,18 +29,18 @@ T = TypeVar("T")
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A table in a document; fields with their defaults are not written."""
+    """A JSON object in a document. A field that has its default is not written."""
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table that people write; unknown fields are refused as slips."""
+    """A TOML table that people write. bob refuses unknown fields, which are probably typing mistakes."""
 
 
 class ShapeError(ValueError):
-    """A document does not have its shape; the message is a line that names the field."""
+    """A document lacks a field, or a field has another type. The message is one line, and names the field."""
 
 
-Number = int | float  # written as it was read: 2 or 2.0
+Number = int | float  # bob writes it as it read it: 2 or 2.0
 Amount = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
 _LINE, _NAME = r"\A[^\n]*\S[^\n]*\Z", r"\A\S+\Z"
 OneLine = Annotated[str, msgspec.Meta(pattern=_LINE)]  # not blank
@@ -47,7 +49,7 @@ NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:
-    """Return a ``kind`` with its fields from ``value``, but for the ``changed`` ones."""
+    """Return a ``kind`` whose fields come from ``value``, except for the ``changed`` ones."""
     names = kind.__struct_fields__ if hasattr(kind, "__struct_fields__") else kind.__dataclass_fields__  # type: ignore[attr-defined]
     same = {name: getattr(value, name) for name in names if name not in changed and hasattr(value, name)}
     return kind(**same, **changed)
@@ -62,7 +64,7 @@ class _Older(Generic[T]):
 
 
 def older(value: T) -> Callable[[], T]:
-    """Return the factory of a default for a field that older documents lack; bob always writes it."""
+    """Return a default factory that marks a field as missing in older documents. bob itself always writes the field."""
     return _Older(value)
 
 
@@ -73,8 +75,8 @@ _COUNT = {
 
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
-    """Return the ``kind`` in plain JSON. Raise ShapeError if that has another shape: it needs all fields of a dataclass
-    but :func:`older` ones; if ``lean``, those without a default."""
+    """Return the ``kind`` that ``plain`` JSON describes. Raise ShapeError if a field is wrong or missing. A dataclass
+    needs all its fields except :func:`older` ones; if ``lean``, it needs only those without a default."""
     try:
         value = msgspec.convert(plain, kind, dec_hook=_read)
         if not lean and (whole := _visit(kind, _whole)):  # type: ignore[arg-type]
@@ -88,14 +90,14 @@ def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
 
 
 def encode(value: Any) -> Any:
-    """Return ``value`` as plain JSON, with tuples as arrays."""
+    """Return ``value`` as plain JSON values, with tuples as arrays."""
     plain = msgspec.to_builtins(value, enc_hook=_write)
     exact = _visit(type(value), _exact)  # type: ignore[arg-type]
     return plain if exact is None else exact(value, plain)
 
 
 def toml(path: Path, hint: str) -> str:
-    """Return the text of a declaration. Raise UsageError with ``hint`` if the file cannot be read."""
+    """Return the text of the TOML file ``path``. Raise UsageError with ``hint`` if bob cannot read it."""
     try:
         return path.read_bytes().decode()
     except OSError as error:
@@ -105,13 +107,14 @@ def toml(path: Path, hint: str) -> str:
 
 
 def declared(kind: type[T], text: str) -> T:
-    """Return what the TOML ``text`` declares. Raise ValueError if it is not TOML, or has another shape."""
+    """Return the ``kind`` that the TOML ``text`` describes. Raise ValueError if the text is not TOML, or a field is
+    wrong."""
     return decode(kind, tomllib.loads(text), lean=True)
 
 
 @contextmanager
 def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
-    """Turn a mistake in a declaration into a ``kind`` of error that names ``file``."""
+    """Turn a ValueError or UsageError of the block into a ``kind`` of error whose message names the ``file``."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too
@@ -121,7 +124,7 @@ def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) 
 
 
 def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema of ``kind``, with the fields that :func:`decode` requires."""
+    """Return the JSON Schema of ``kind``. It requires the fields that :func:`decode` requires."""
     schema = msgspec.json.schema(kind, schema_hook=lambda _count: _COUNT)
     inside: set[Any] = set()
     _visit(kind, inside.add)
@@ -140,13 +143,14 @@ def _write(value: Any) -> Any:
     raise TypeError(f"a document cannot contain a {type(value).__name__}")
 
 
-Visit = Callable[[Any, Any], Any]  # takes a value and its plain JSON; returns the JSON for its place, or raises
-Leaf = Callable[[Any], Visit | None]  # takes a type; returns the visit of its values, or None
+Visit = Callable[[Any, Any], Any]  # takes a value and its plain JSON; returns the JSON to write instead, or raises
+Leaf = Callable[[Any], Visit | None]  # takes a type; returns the Visit for values of this type, or None
 
 
 @cache
 def _visit(kind: Any, leaf: Leaf) -> Visit | None:
-    """Return the visit of all parts of a ``kind``, each by its ``leaf``; None if there is nothing to do."""
+    """Return a function that goes through a value of type ``kind`` and its JSON, and applies the visits of ``leaf`` to
+    their parts. Return None if no type in ``kind`` has a visit."""
     origin, inner, own = get_origin(kind), get_args(kind), leaf(kind)
     if origin in (Union, UnionType):
         several = {get_origin(one) or one: visit for one in inner if (visit := _visit(one, leaf))}
@@ -209,7 +213,8 @@ def _whole(kind: Any) -> Visit | None:
 
 
 def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
-    """Return the place of this very table in plain JSON, such as ".states[3]"; None if it is elsewhere."""
+    """Return the path of the object ``table`` (by identity) in ``plain``, such as ".states[3]"; None if it is not in
+    it."""
     if plain is table:
         return ""
     parts = plain.items() if isinstance(plain, Mapping) else enumerate(plain) if isinstance(plain, list | tuple) else ()
@@ -222,7 +227,8 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _in_words(said: str, kind: Any, plain: Any) -> str:
-    """Return a complaint of msgspec in bob's words, the place first: "crash.state.point: expected int, got 'two'"."""
+    """Return the complaint ``said`` of msgspec in bob's words, with the path in the document first, such as
+    "crash.state.point: expected int, got 'two'"."""
     found = _AT.fullmatch(said)
     said, at = (said, "") if found is None else (found["said"], found["at"])
     place = f"{at.lstrip('.')}: " if at else ""
@@ -234,7 +240,9 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
         kinds = [inner for one in kinds for inner in _inside(one, name or int(number))]
         with suppress(LookupError, TypeError):
             plain = plain[name or int(number)]
-    value = said.partition(", got ")[2].replace("`", "") if "[...]" in at else repr(plain)  # msgspec hides the name
+    value = (
+        said.partition(", got ")[2].replace("`", "") if "[...]" in at else repr(plain)
+    )  # msgspec hides the name of the key, so the value is unknown
     value = shortened(value, 60)
     words = [str(word) for one in kinds for word in _words(one)]
     if words and said.startswith(("Invalid enum value", "Expected")):

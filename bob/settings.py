@@ -1,6 +1,7 @@
-"""bob.toml: ``image``, ``jobs``, ``budget`` and ``cache`` for all commands (docs/results.md#settings).
+"""The settings in bob.toml, for all commands: ``image``, ``jobs``, ``budget`` and ``cache`` (docs/results.md#settings).
 
-bob reads one file: that of the working directory, or else $XDG_CONFIG_HOME/bob/bob.toml. The command line wins.
+bob reads one file: bob.toml in the working directory, or, if it does not exist, $XDG_CONFIG_HOME/bob/bob.toml. An
+option on the command line overrides a setting.
 """
 
 import os
@@ -21,7 +22,8 @@ _SEE = f"docs/results.md#settings lists the settings of {FILE}"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The values in the file ``path`` (None: unset): ``jobs`` are guests, ``budget`` mounts per workload."""
+    """The settings in the file ``path`` (None: not set). ``jobs`` counts guests, and ``budget`` counts mounts per
+    workload."""
 
     path: Path | None = None
     image: str | None = None
@@ -44,7 +46,7 @@ def _number(_path: Path, value: Any) -> int | None:
 
 def _folder(path: Path, value: Any) -> Path | None:
     if isinstance(value, str) and value.strip() and "\0" not in value:
-        with suppress(RuntimeError):  # ~ of a user who is not there
+        with suppress(RuntimeError):  # "~name" of an unknown user
             return (path.absolute().parent / Path(value).expanduser()).absolute()
     return None
 
@@ -54,20 +56,21 @@ KEYS: dict[str, tuple[Callable[[Path, Any], Any], str, str]] = {
     "jobs": (_number, "a whole number, 1 or more", "2"),
     "budget": (_number, "a whole number, 1 or more", "100"),
     "cache": (_folder, "a folder", '"/big/disk/bob"'),
-}  # a key's reader (None: it is wrong), what its value should be, and an example
+}  # key: (its reader, which returns None for a wrong value; the kind of value; an example)
 
 
 def settings() -> Settings:
-    """Return the content of bob.toml, read once. Raise UsageError, which names the file, if that is wrong."""
+    """Return the content of bob.toml. bob reads the file once. Raise UsageError, which names the file, if the file is
+    wrong."""
     return _settings(places())
 
 
 def forget() -> None:
-    """Have the next call read the file again."""
+    """Have the next call of :func:`settings` read the file again."""
     _settings.cache_clear()
 
 
-@lru_cache(maxsize=1)  # a probe of an hour does not change its mind when the file is edited
+@lru_cache(maxsize=1)  # so editing the file does not change a running probe
 def _settings(paths: tuple[Path, ...]) -> Settings:
     for path in paths:
         try:
@@ -81,13 +84,13 @@ def _settings(paths: tuple[Path, ...]) -> Settings:
 
 
 def places() -> tuple[Path, Path]:
-    """Return the paths of bob.toml, the first choice first."""
+    """Return the two possible paths of bob.toml. bob tries them in this order."""
     home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return Path(FILE), (home if home.is_absolute() else Path.home() / ".config") / "bob" / FILE
 
 
 def read(path: Path, text: bytes) -> Settings:
-    """Return the settings in ``text``, the content of ``path``. Raise UsageError if it is wrong."""
+    """Return the settings in ``text``, the content of the file ``path``. Raise UsageError if the text is wrong."""
     try:
         table = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -103,13 +106,15 @@ def read(path: Path, text: bytes) -> Settings:
 
 
 def cache_home() -> Path:
-    """Return bob's cache: ``cache`` in bob.toml, else $XDG_CACHE_HOME/bob, else ~/.cache/bob; it need not exist."""
+    """Return the path of bob's cache, which may not exist yet: ``cache`` in bob.toml, else $XDG_CACHE_HOME/bob, else
+    ~/.cache/bob."""
     home = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return settings().cache or (home if home.is_absolute() else Path.home() / ".cache") / "bob"
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder ``name`` in bob's cache, made if need be. Raise GuestError if that fails."""
+    """Return the path of the folder ``name`` in bob's cache. Make the folder if needed. Raise GuestError if that
+    fails."""
     folder = cache_home() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""The writes that decide a violation (:func:`bob.crash.neighbours.causes`), in words."""
+"""The deciding writes of a violation, in words. A write decides if the violation goes away when only this write has
+another fate (:func:`bob.crash.neighbours.causes`)."""
 
 from collections.abc import Sequence
 
@@ -6,18 +7,19 @@ from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, Progr
 from bob.trace.model import SECTOR_BYTES
 
 UNKNOWN = "unknown"
-MOST_NAMED = 3  # deciding writes; bob counts the others
+MOST_NAMED = 3  # deciding writes that the sentence names; it only counts the others
 _WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 
 def decisive(line: CrashTimeline) -> str:
-    """Return :func:`in_words` as the beginning of a sentence."""
+    """Return :func:`in_words` with a capital letter, as the beginning of a sentence."""
     words = in_words(line)
     return words[:1].upper() + words[1:]
 
 
 def in_words(line: CrashTimeline) -> str:
-    """Return the deciding writes in words; if none is known to decide, how many unflushed writes had each fate."""
+    """Return the deciding writes in words. If no write is known to decide, return how many of the unflushed writes were
+    lost, torn, or on the disk."""
     decisive = [one for one in line.writes if one.decides]
     if len(decisive) == 1:
         return _fate(decisive[0])
@@ -40,12 +42,12 @@ def in_words(line: CrashTimeline) -> str:
 
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
-    """Return the indexes in ``line.events`` of FUA writes, and of flushes that made a write durable, if that write was
-    sent after the first call began (docs/how-it-works.md#the-rules)."""
+    """Return the indexes in ``line.events`` of the events that made a write durable: FUA writes, and flushes after a
+    write. Only writes count that were sent after the first call began (docs/how-it-works.md#the-rules)."""
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)
     found: set[int] = set()
-    done: list[float] = []  # ends of writes that no flush has made durable so far
+    done: list[float] = []  # times when the writes ended that no flush has made durable so far
     for place, event in enumerate(line.events):
         match event:
             case WriteEvent(fate=Fate.DURABLE, fua=True) if event.seconds >= began:
@@ -79,5 +81,5 @@ def _and(words: Sequence[str]) -> str:
 
 
 def at(seconds: float) -> str:
-    """Return a moment of a recording (seconds) in words."""
+    """Return a time of a recording, in words. ``seconds`` count from the start of the recording."""
     return f"{seconds:.1f} s" if abs(seconds) >= 1 else f"{seconds * 1000:.3g} ms"

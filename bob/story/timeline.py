@@ -1,5 +1,6 @@
 """The time line of a crash: its events in order, with the fate of each write. Times are seconds after the start of the
-recording. Writes of one kind and fate that follow each other on the disk and in time are joined."""
+recording. bob joins writes of one kind and one fate into one event if they follow each other on the disk and in
+time."""
 
 import dataclasses
 import re
@@ -16,14 +17,16 @@ from bob.trace.model import Moment, Trace
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
-"""If there are more events, bob omits the first durable writes, then joins writes of one kind and fate in a row."""
+"""A time line with more events is shortened. bob first leaves out the earliest durable writes. If that is not enough,
+bob joins writes of one kind and one fate that have only writes between them."""
 
 
-MOST_EARLY = 10  # listed system calls before the first event, if their effects exist
+MOST_EARLY = 10  # most system calls before the first event that bob lists although their effects exist
 
 
 class Fate(StrEnum):
-    """The fate of a write: durable, or pending and on the medium whole (KEPT), in part (TORN) or not at all (LOST)."""
+    """The fate of a write at the crash: durable, or pending. A pending write is on the medium as a whole (KEPT), in
+    part (TORN) or not at all (LOST)."""
 
     DURABLE = "durable"
     KEPT = "kept"
@@ -32,7 +35,8 @@ class Fate(StrEnum):
 
 
 class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
-    """Operation ``number`` of the workload, from its call to its return (``end``; None: not yet)."""
+    """Operation ``number`` of the workload. It is called at ``seconds`` and returns at ``end`` (None: not before the
+    crash)."""
 
     seconds: float
     end: float | None = None
@@ -40,7 +44,8 @@ class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="cal
 
 
 class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
-    """A system call or output of a program. ``there`` (there, partly, missing) is empty if its effect is unknown."""
+    """A system call or an output of a program. ``there`` says how much of its effect the crash left: there, partly or
+    missing; it is empty if bob does not know."""
 
     seconds: float
     words: str
@@ -48,7 +53,7 @@ class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
 
 
 class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
-    """A cache flush, from its sending to its completion (``end``; None: under way)."""
+    """A cache flush. It is sent at ``seconds`` and completed at ``end`` (None: not before the crash)."""
 
     seconds: float
     end: float | None = None
@@ -56,10 +61,11 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
-    """``count`` joined writes of ``sectors`` in all; ``first`` is the index of the first in the trace, ``end`` None if
-    one was in flight. ``what`` is the block, ``kind`` its sort, ``operations`` those with data in it, ``kept`` the
-    atomic units of a torn write that are there. ``decides``: if its fate alone differed, the crash would be
-    harmless."""
+    """A write, or ``count`` joined writes of ``sectors`` sectors in all. ``first`` is the index of the first write in
+    the trace. ``end`` is None if one of them was in flight at the crash. ``what`` names the written block, and ``kind``
+    is its kind, such as data. ``operations`` are the numbers of the operations that the written data belongs to.
+    ``kept`` names the atomic units of a torn write that are on the medium. If ``decides``, the crash would do no harm
+    if only this write had another fate."""
 
     seconds: float
     end: float | None = None
@@ -82,7 +88,8 @@ StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashTimeline:
-    """The ``events`` before a crash (seconds), in order of beginning; ``left_out`` counts unlisted durable writes."""
+    """The ``events`` before the crash, in the order of their beginnings. ``crash`` is the time of the crash (seconds).
+    ``left_out`` is the number of durable writes that ``events`` does not list."""
 
     crash: float
     left_out: int = 0
@@ -108,7 +115,8 @@ def timeline(
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
 ) -> CrashTimeline:
-    """Return the time line of ``state``; ``names`` has each write's (kind, name), ``causes`` the deciding indexes."""
+    """Return the time line of ``state``. ``names`` has the (kind, name) of each write of the trace. ``causes`` are the
+    indexes of the deciding writes."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -160,8 +168,8 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with the ``calls`` before the crash. Calls before its first event that lack no part are too
-    many: only the last MOST_EARLY of them stay."""
+    """Return ``line`` with those of ``calls`` that began before the crash. Many calls may precede the first event of
+    ``line``: of such calls, only the last MOST_EARLY stay, and those whose effect is missing in part or as a whole."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
@@ -171,7 +179,7 @@ def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashT
 
 
 def alike(one: CrashTimeline, other: CrashTimeline) -> bool:
-    """Return whether two time lines agree in all but times, tasks, and the kinds and names of blocks."""
+    """Return whether two time lines are equal apart from times, tasks, and the kinds and names of blocks."""
     return one.left_out == other.left_out and [*map(_timeless, one.events)] == [*map(_timeless, other.events)]
 
 
@@ -227,7 +235,7 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """Yield ``events``, with writes of one kind and fate joined if nothing but writes is between them."""
+    """Yield ``events``. Join writes of one kind and one fate if only writes are between them."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
         if not isinstance(event, WriteEvent):
@@ -242,7 +250,8 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
 
 
 def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
-    """Return ``events`` without the first durable writes over MOST_EVENTS or before the recording, and their number."""
+    """Return ``events`` without some durable writes, and the number of writes left out. Leave out all durable writes
+    from before the recording, and the earliest others until MOST_EVENTS events are left."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
     few: list[StoryEvent] = []
