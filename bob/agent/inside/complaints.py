@@ -1,5 +1,5 @@
-"""Faults of a state that mounts: warnings, or files that cannot be removed. Outcomes lack them: they depend on
-timing."""
+"""Complaints about a crash state that mounts: warnings of the kernel, or files that cannot be removed. They are kept
+apart from the outcome (what bob found after the mount), because they depend on timing."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import suppress
 from bob.agent.inside.devices import run_anyhow, write_text
 
 CUT = "[ cut here ]"  # the line before a warning of the kernel's own code (CUT_HERE in include/asm-generic/bug.h)
-WARNED = "WARNING: "  # the next line begins so (__warn in kernel/panic.c)
-SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")  # it counts lines like a printed one (lib/ratelimit.c)
+WARNED = "WARNING: "  # the beginning of the line after CUT (__warn in kernel/panic.c)
+SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")  # a count of lines that were not printed (lib/ratelimit.c)
 OF_THE_MACHINE = re.compile(
     r"hrtimer: interrupt took |clocksource: |perf: interrupt took too long|sched: (RT throttling|DL replenish)|rcu: "
     r"|watchdog: |workqueue: .* hogged CPU|INFO: task .* blocked for more than"
-)  # the kernel says so of a slow guest, as emulated ones are; file systems do not
+)  # the kernel prints these lines in a slow guest, such as an emulated one; file systems never print them
 CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"  # 1 makes the kernel repeat its warnings (kernel/panic.c)
 KERNEL_MESSAGE, READ_ONLY, CHECKER, REMOVAL = "kernel-message", "read-only", "checker", "removal"
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
@@ -23,8 +23,9 @@ MOST_LINES = 4
 
 
 class Complaints:
-    """Numbers, from 1 on, for the kernel's complaints about states; those that differ only in digits share one. ``new``
-    has the (kind, words) that the host lacks. Lines that match an ``expected`` regular expression do not count."""
+    """The kernel's complaints about states, numbered from 1 on; complaints that differ only in digits share a number.
+    ``new`` has the (kind, words) of each complaint that the host does not have yet. A line that matches a regular
+    expression of ``expected`` does not count."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []
@@ -38,7 +39,8 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state: 0 if none, or for a refused mount without a warning."""
+        """Return the number of the complaint about a state, from the kernel's ``lines`` during its mount. The number is
+        0 if the kernel did not complain, or refused the mount without a warning."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):
@@ -57,7 +59,7 @@ class Complaints:
 
 
 def run_checker(command: list[str], device: str) -> tuple[int, str]:
-    """Run a checker on ``device``; return its exit code and the first lines of its output."""
+    """Run a file system's checker on ``device``; return its exit code and the first lines of its output."""
     printed = os.memfd_create("checker")
     try:
         code = run_anyhow(command, device, printed)

@@ -1,5 +1,6 @@
-"""Import the modules of a checker once, and fork for each tree. Emulated, it takes milliseconds, a start of Python 0.25
-s. The checker runs from its first line, as ``__main__``, as the agent's child (:mod:`bob.agent.inside.warm_python`)."""
+"""Import the modules of a program's checker (a Python script) once, and fork for each tree that it checks. In an
+emulated guest a fork takes milliseconds, and a start of Python takes 0.25 s. The checker runs from its first line, as
+``__main__``, as the agent's child (:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork for each message. Return if the agent is gone, a fork would be unlike a new Python, or (in the fork) at the
-    checker's end. Only imports at the head of ``script``, before its own modules, are early: other lines may change
-    later ones."""
+    """Fork a checker for each message on ``end``, the socket to the agent. Return if the agent has closed the socket,
+    or if a fork would differ from a new Python. In the fork, return when the checker ends. Only the imports at the head
+    of ``script`` that precede imports of its own modules run early, because other lines may change what later imports
+    do."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -34,7 +36,7 @@ def serve(script: str, end: socket.socket) -> None:
                 break
             importlib.import_module(name)
     if len(os.listdir("/proc/self/task")) > 1 or not hasattr(socket, "recv_fds"):
-        return  # a thread of a library's would not be in the fork; Python 3.8 cannot take a file from another process
+        return  # a fork would lack the library's thread; Python 3.8 cannot take a file from another process
     libraries = Libraries()
     gc.collect()
     gc.freeze()
@@ -46,7 +48,7 @@ def serve(script: str, end: socket.socket) -> None:
         read_end, write_end = os.pipe()
         between = os.fork()
         if not between:
-            # Twice: a process whose parent has ended is the agent's, which waits for it as for any that it started.
+            # Fork twice: when its parent has ended, the checker becomes a child of the agent, which can wait for it.
             between = os.getpid()
             if pid := os.fork():
                 os.write(write_end, str(pid).encode())
@@ -62,7 +64,7 @@ def serve(script: str, end: socket.socket) -> None:
             libraries.spare_at_the_end()
             _run(code, [script, *json.loads(message)])
             return
-        os.close(write_end)  # so nothing is read if the second fork failed
+        os.close(write_end)  # so that the read below returns nothing if the second fork failed
         os.waitpid(between, 0)
         end.send(os.read(read_end, LONGEST))
         for fd in (read_end, files[0]):
@@ -75,22 +77,22 @@ class Libraries:
     def __init__(self) -> None:
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
         circle: list[object] = [self._known]
-        circle.append(circle)  # only the garbage collector would free it, and it skips what is frozen
+        circle.append(circle)  # only the garbage collector would free this cycle, and it skips frozen objects
 
     def spare_at_the_end(self) -> None:
-        """Make Python forget the modules at its end. This must follow the last garbage collection (finalizers may
-        import) and precede the end of the modules. Python drops the interactive hook between these
-        (``finalize_modules``, Python/pylifecycle.c)."""
+        """Make Python forget the modules when it ends, so that it does not free them. Python must forget them after the
+        last garbage collection (finalizers may import modules) and before it tears the modules down. Between the two,
+        Python drops the interactive hook (``finalize_modules``, Python/pylifecycle.c), so the hook does the work."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 
     def _spare(self) -> None:
         if "__main__" in sys.modules:
-            sys.modules["__main__"] = None  # type: ignore[assignment]  # as it would be the first to go
+            sys.modules["__main__"] = None  # type: ignore[assignment]  # Python would tear it down first
         for name, module, size in self._known:
-            # A module that got something since stays known, so that this is taken apart.
+            # A module that got a new name since the fork stays in ``sys.modules``, so that Python frees the new object.
             if sys.modules.get(name) is module and len(vars(module)) == size:
                 del sys.modules[name]
-        for one in gc.get_objects():  # since the fork: a library may keep what the checker made, with all its names
+        for one in gc.get_objects():  # those made since the fork: a library may hold a file that the checker opened
             if issubclass(type(one), IOBase):
                 with suppress(Exception):
                     one.flush()
@@ -111,13 +113,14 @@ def _imports(tree: ast.Module) -> list[str]:
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.append(node.module)
-        elif number or not isinstance(node, ast.Expr):  # the first may be its docstring
+        elif number or not isinstance(node, ast.Expr):  # the first node may be the docstring of the script
             break
     return found
 
 
 def _is_in(folder: str, name: str) -> bool:
-    """Return whether a module is the program's own: it may look at its surroundings on import."""
+    """Return whether the module ``name`` is the program's own. Such a module may look at its surroundings when it is
+    imported, so bob does not import it early."""
     spec = importlib.util.find_spec(name)
     return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
 
@@ -137,7 +140,7 @@ def _run(code: types.CodeType, words: list[str]) -> None:
 
 
 def _show_without_us(code: types.CodeType) -> None:
-    """Show the raised error as if nothing had called ``code``."""
+    """Print the raised error without the stack frames that called ``code``."""
     hook = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:

@@ -1,11 +1,10 @@
-"""The frames that agent and host exchange, over one byte stream each way (big-endian)::
+"""The frames that agent and host exchange, over one byte stream in each direction (big-endian)::
 
     u32 header length | u32 blob length | header (JSON) | blob
 
-A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``.
-The latter may have a ``"hint"``, ``"broken": true`` (the agent failed) or ``"operation": true`` (the file system
-refused one).
-"""
+A request's header is ``{"do": NAME, ...}``. The reply's header is ``{"ok": true, ...}`` or ``{"ok": false, "error":
+...}``. A reply with an error may also have a ``"hint"``, ``"broken": true`` (the agent failed) or ``"operation": true``
+(the file system refused an operation of the workload)."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ Handler = Callable[..., Reply]
 
 
 class Denial(Exception):
-    """The machine refused; the message and the ``hint`` are for the user."""
+    """An error of the machine in the guest: it refused what bob asked. The message and the ``hint`` are for the
+    user."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -1,5 +1,6 @@
-"""Device images, their differences, and their packed form, by zlib: for each run that differs ``u64 sector, u32
-sectors`` (of 512 bytes, big-endian) and the data. The highest bit of ``sectors`` marks zeros without data."""
+"""Images of block devices, their differences, and the packed form of a difference, which zlib compresses. The packed
+form has, for each run of sectors that differ, ``u64 sector, u32 sectors`` (of 512 bytes, big-endian) and then the data.
+The highest bit of ``sectors`` marks a run of zeros, whose data is left out."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ STEPS = (1024 * 1024, 64 * 1024, 4096)  # pieces of a comparison, each a multipl
 
 APART = 256 * 4096  # the reach of the smallest TLB (bytes)
 
-Runs = list[tuple[int, int]]  # first sector and number of sectors of each run; ascending and apart
+Runs = list[tuple[int, int]]  # first sector and number of sectors of each run; the runs ascend and do not touch
 
-AddressMap = Callable[[int], int]  # an address for an offset of an image; valid for one of the largest steps
+AddressMap = Callable[[int], int]  # maps an offset of an image to an address, valid for the largest of STEPS
 
-GAP = 32  # sectors; a smaller gap is copied too: one long copy costs less than two
+GAP = 32  # sectors; a gap of up to this is copied with its neighbours: one long copy costs less than two
 
 _ZEROS = bytes(STEPS[-1])
 _memcmp = ctypes.CDLL(None).memcmp
@@ -30,9 +31,10 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class DeviceImage:
-    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in anonymous memory. Under
-    emulation page faults and copies are slow, and so is comparing pages that share one of QEMU's TLB entries (256 or
-    more). So images lie in huge pages, half a TLB away from the image ``beside`` (32 MiB: 50 ms, not 475)."""
+    """The ``length`` bytes of a device. They are in the new file ``path``, in ``memory``, or, if neither is given, in
+    anonymous memory. Under emulation page faults and copies are slow. It is also slow to compare two pages that share
+    an entry of QEMU's TLB (256 entries or more). So images lie in huge pages, half a TLB away from the image
+    ``beside``: a comparison of 32 MiB takes 50 ms, not 475."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
@@ -80,7 +82,7 @@ class DeviceImage:
 
 
 class PatternImage:
-    """A medium filled with ``cell``, repeated."""
+    """A medium filled with the bytes ``cell``, repeated."""
 
     def __init__(self, cell: bytes) -> None:
         self._piece = cell * (STEPS[0] // len(cell))
@@ -97,7 +99,8 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return where ``image`` differs from ``other``, in blocks of the smallest step; only in ``within``, if given."""
+    """Return the runs where ``image`` differs from the image that ``other`` maps, in blocks of the smallest step. Only
+    the runs ``within`` are compared, if given."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:
@@ -120,7 +123,8 @@ def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
 
 
 def merged(runs: Runs) -> Runs:
-    """Return ascending runs that cover ``runs``; gaps of up to :data:`GAP` sectors are closed."""
+    """Return ascending runs that cover ``runs``. A gap of up to :data:`GAP` sectors between two runs is covered,
+    too."""
     covering: Runs = []
     first, end = 0, -1
     for sector, count in sorted(runs):
@@ -136,7 +140,7 @@ def merged(runs: Runs) -> Runs:
 
 
 def outside(run: tuple[int, int], places: Runs) -> Runs:
-    """Return the parts of ``run`` that lie outside of ``places``, which may overlap and are sorted."""
+    """Return the parts of ``run`` that lie outside of ``places``, which are sorted and may overlap."""
     parts: Runs = []
     start, end = run[0], sum(run)
     for first, count in places:
@@ -186,7 +190,7 @@ def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, boo
 
 
 def unpack(packed: bytes) -> Iterator[tuple[int, memoryview]]:
-    """Yield the runs of a packed image: first sector, and the data from there."""
+    """Yield each run of a packed image as its first sector and its data."""
     data = memoryview(zlib.decompress(packed))
     position = 0
     while position < len(data):

@@ -1,5 +1,8 @@
-"""A block device that completes writes late, by a process behind the kernel's nbd (include/uapi/linux/nbd.h). dm-delay
-would complete a write that nothing waits for before a later one that is waited for."""
+"""A block device that completes writes late. A process of the agent serves it through the kernel's nbd driver
+(include/uapi/linux/nbd.h).
+
+dm-delay would not do, because it completes writes in order. A write that nothing waits for would be complete before a
+later write that a caller waits for."""
 
 from __future__ import annotations
 
@@ -23,22 +26,22 @@ MOST_DISKS = 8
 NBD_SET_SOCK, NBD_SET_BLKSIZE, NBD_DO_IT, NBD_CLEAR_SOCK = 0xAB00, 0xAB01, 0xAB03, 0xAB04
 NBD_SET_SIZE_BLOCKS, NBD_DISCONNECT, NBD_SET_FLAGS = 0xAB07, 0xAB08, 0xAB0A
 HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
-READY_SECONDS = 20.0  # for the driver to make the device, by the guest's clock
+READY_SECONDS = 20.0  # the driver may take so long to make the device, by the guest's clock
 STANDARD_FDS = 3
 
 REQUEST = struct.Struct(">IIQQI")  # struct nbd_request: magic, type, handle, from, len
 REPLY = struct.Struct(">IIQ")  # struct nbd_reply: magic, error, handle
 REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
 READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
-TYPE_MASK = 0xFFFF  # the bits above are flags (FUA), which a disk that carries out everything at once can ignore
-SETTLED_SECONDS = 0.01  # without requests until one more write is done: over two jiffies, far below writeback's
+TYPE_MASK = 0xFFFF  # higher bits are flags (FUA); this disk carries out each write at once, and can ignore them
+SETTLED_SECONDS = 0.01  # so long without a request, the disk completes a write: over two jiffies, far below writeback
 
 
 class LateDisk:
-    """Disk ``number``, ``length`` bytes of ``work`` from ``start``. Completes the ``youngest`` or oldest write
-    first."""
+    """Disk ``number``: the ``length`` bytes of the file ``work`` from byte ``start`` on. It completes its ``youngest``
+    write first, or else its oldest."""
 
-    attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
+    attached: ClassVar[list[LateDisk]] = []  # all disks that exist: the next recording may use them again
 
     def __init__(self, number: int, work: str, start: int, length: int, youngest: bool) -> None:
         self.name, self.path = f"nbd{number}", f"/dev/nbd{number}"
@@ -60,25 +63,27 @@ class LateDisk:
             raise Denial(f"the kernel did not make {self.name} a device of {sectors} sectors")
         queue = f"{block}/queue"
         write_text(f"{queue}/scheduler", "none")
-        write_text(f"{queue}/nomerges", "2")  # two writes that became one request are done at the same moment
+        write_text(f"{queue}/nomerges", "2")  # merged writes would complete at the same moment
         write_text(f"{queue}/max_sectors_kb", read_text(f"{queue}/max_hw_sectors_kb"))
-        write_text(f"{queue}/rotational", "0")  # as the loop device: ext4 and btrfs write otherwise on one that rotates
+        write_text(f"{queue}/rotational", "0")  # as a loop device: ext4 and btrfs write differently to a rotating disk
         devices.forget_file_systems()
 
     def serves(self, *made_of: object) -> bool:
         return self._made_of == made_of and os.waitpid(self._server, os.WNOHANG) == (0, 0)
 
     def close(self) -> None:
-        """Remove the device. Writes that it has not completed are lost, so none may be in flight."""
+        """Remove the device. Writes that it has not completed are lost, so the caller must wait for all writes
+        first."""
         self.attached.remove(self)
         os.close(self._control)
-        with suppress(ChildProcessError):  # it ended by itself
+        with suppress(ChildProcessError):  # the process has ended by itself
             os.waitpid(self._server, 0)
 
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
-    """Return disks over ``spans`` (start and length, bytes) of ``work``, if possible those of the last recording:
-    making one takes a third of a recording's time. Nothing is cached above ``work``: device-mapper passes bios on."""
+    """Return disks over ``spans`` (start and length, bytes) of the file ``work``. They are the disks of the last
+    recording, if these have the same spans, because to make a disk takes a third of a recording's time. The page cache
+    of a disk holds nothing from the last recording: device-mapper, which is above, passes bios on."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
@@ -93,9 +98,9 @@ def clear_late_disks() -> None:
 
 
 class LateServer:
-    """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from ``start`` on, until ``control`` closes. It
-    carries out writes at once, but completes one (the ``youngest`` or else the oldest) only when the machine is idle.
-    Flushes do not wait."""
+    """A server that answers the kernel's nbd requests on ``peer``, until ``control`` closes. Its disk is ``length``
+    bytes of the file ``disk`` from byte ``start`` on. It carries out a write at once, but reports it as complete only
+    when the machine is idle, the ``youngest`` or else the oldest write first. A flush does not wait."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool
@@ -105,7 +110,7 @@ class LateServer:
         with opened(disk) as fd:
             self._disk = memoryview(mmap.mmap(fd, 0))[start : start + length]
         self._next = -1 if youngest else 0
-        self._held: list[int] = []  # handles of writes, in their order
+        self._held: list[int] = []  # nbd handles of the writes that are not complete yet, in order
         self._header = memoryview(bytearray(REQUEST.size))
 
     def serve(self) -> None:
@@ -143,10 +148,10 @@ class LateServer:
 
 
 def _serve(path: str, work: str, start: int, length: int, control: int, *, youngest: bool) -> NoReturn:
-    """Serve in this process until ``control`` is closed at its other end, even by the agent's death."""
+    """Serve the disk in this process until the agent closes its end of ``control``, or dies."""
     try:
         _keep_open_only(control)
-        # Run when nothing else does: a process that is awake may still send requests.
+        # Run only while no other process does: a process that is awake may still send requests.
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         device = os.open(path, os.O_RDWR)
         ours, kernels = socket.socketpair()

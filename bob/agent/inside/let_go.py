@@ -1,4 +1,4 @@
-"""Remove what keeps a program's file system mounted: mounts, loop devices and swap on its files, a freeze."""
+"""Remove what keeps a program's file system mounted: other mounts, loop devices and swap on its files, or a freeze."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bob.agent.inside.mounts import MNT_DETACH, ROOT, libc, unmount
 from bob.agent.inside.world import WORLD
 
 FITHAW = 0xC0045878
-ROOTS = ROOT, WORLD + ROOT  # a mount at the first is at the second, too; an unmount of one unmounts both
+ROOTS = ROOT, WORLD + ROOT  # a mount at the first path shows at the second, too; an unmount of either unmounts both
 DELETED = " (deleted)"  # at the end of the path of a file without a name
 
-MountLine = tuple[str, ...]  # number, parent, device, directory in it, place (proc_pid_mountinfo(5))
+MountLine = tuple[str, ...]  # number, parent, device, root in it, mount point (proc_pid_mountinfo(5))
 
 
 def mounts() -> list[MountLine]:
@@ -24,10 +24,11 @@ def mounts() -> list[MountLine]:
 
 
 def unmount_after_scripts(before: list[MountLine]) -> None:
-    """Unmount ``ROOT`` after scripts of a program, and all that was not mounted ``before``. Raises Denial."""
+    """Unmount ``ROOT`` after a program's scripts, and every mount that was not there ``before`` them. Raises Denial if
+    a mount stays."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
-    # A mount over another one hides it: the lower one shows when the upper one is gone.
+    # A mount hides an older mount below it, which shows when the upper one is gone.
     while (there := mounts()) != before:
         for _over in [one for one in there if one[-1] == ROOT][1:]:
             libc.umount2(ROOT.encode(), MNT_DETACH)

@@ -1,5 +1,6 @@
-"""Read a mounted file system: the tree, and files by chunks. It runs for every crash state, under emulation. So entries
-are tuples, which hash fast, files are hashed once, and the agent changes into the tree, as each call walks a path."""
+"""Read a mounted file system: the tree of its names, and the contents of files in chunks. This code runs for every
+crash state, under emulation, so it is fast: entries are tuples, which hash fast, and a file is hashed once. The agent
+also changes into the tree, because the kernel walks the path of each call."""
 
 from __future__ import annotations
 
@@ -16,46 +17,48 @@ from bob.agent.inside.statx import MODE_AND_SIZE, FlagReader, Statx, lstatx, rea
 CHUNK = 4096
 PIECE = 1024 * 1024
 ZEROS = bytes(PIECE)
-LONGEST = 256 * 1024 * 1024  # a file is read up to here (bytes): a damaged size may be anything
-LONGEST_PATH = 900  # characters; below a longer path the agent enters the directory: 4,096 bytes are the limit
-MOST_TEXT = 64 * 1024 * 1024  # characters of all paths together: a damaged directory may lead to itself
+LONGEST = 256 * 1024 * 1024  # bytes of a file that are read: a damaged size may be anything
+LONGEST_PATH = 900  # characters; the agent enters a directory with a longer path: the kernel's limit is 4,096 bytes
+MOST_TEXT = 64 * 1024 * 1024  # characters of all paths together: a damaged directory may contain itself
 HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found", ".nilfs"}
-HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")  # fsck.fat's names for lost clusters; e2fsck has lost+found
-RECORDED_NS = EPOCH * 1_000_000_000  # recording, recovery and look set no earlier times (ns)
-GRAIN_NS = 2_000_000_000  # vfat, without a smaller unit, may set a time too early by this (ns)
+HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")  # fsck.fat's names for lost clusters, which e2fsck puts into lost+found
+RECORDED_NS = EPOCH * 1_000_000_000  # a recording, and what follows it, sets no time before this (ns)
+GRAIN_NS = 2_000_000_000  # vfat's smallest unit of time (ns): it may set a time too early by this
 OUT_OF_REACH = {
     errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR, errno.ENAMETOOLONG, errno.ENOKEY,
 }  # fmt: skip
-"""Errors that say that bob could not look; they say nothing of the file."""
+"""Errors that say that bob could not look at a file; they do not say that the file is damaged."""
 
 Xattrs = tuple[tuple[str, int], ...]
-StatusFields = tuple[int, int, int, int]  # permission bits, owner, group, mtime (ns; 0 if the base lacks it)
+StatusFields = tuple[int, int, int, int]  # permission bits, owner, group, mtime (ns; 0 if not from the base image)
 Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by their names in the reply
 TreeEntry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[StatusFields], Also, Optional[str]]
-"""Kind, inode number, links, size, chunk numbers of the content, target, extended attributes (by chunk numbers), more
-of stat (None where it says nothing), more facts, fault."""
-LookFault = Optional[tuple[str, Also]]  # words, and UNSEEN if bob did not see everything
+"""One entry of a tree: kind, inode number, number of links, size, chunk numbers of the content, target of a link, and
+extended attributes (with chunk numbers). Then more fields of stat (None if stat failed), more facts, and the fault if
+one was found."""
+LookFault = Optional[tuple[str, Also]]  # words for the user, and UNSEEN if bob did not see everything
 UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)
 UNSEEN: Also = (("unseen", True),)
-TOUCHED = "touched"  # the times that recovery or the look set, by name
+TOUCHED = "touched"  # the fact that names the times which recovery, or this reader, set
 Stat = Union[os.stat_result, Statx]
 FlagAnswers = list[bytes]  # the kernel's answers about flags
 EntryTree = tuple[tuple[str, TreeEntry], ...]  # (path, entry), by path
 
 
 class Pieces(NamedTuple):
-    """Data of a long file except zeros: ``chunks``, and the first byte of each."""
+    """The data of a long file without its zeros: ``chunks``, and in ``places`` the offset (bytes) of each chunk."""
 
     places: tuple[int, ...]
     chunks: tuple[bytes, ...]
 
 
 class Look:
-    """A reader of trees. It numbers the contents of files; ``new_chunks`` are those that the host lacks. Without
-    ``lasting_inodes`` a file has another inode number at each mount, so all are given as 0. ``closely`` also reads the
-    root, all times, flags, blocks, files of any length, and the order of names in a directory (as its target). This is
-    all that a program can learn from names. It leaves out only the file system's own names."""
+    """A reader of trees. It numbers the different chunks in files; ``new_chunks`` are those that the host does not have
+    yet. Without ``lasting_inodes`` the file system numbers its inodes anew at each mount, so each inode number is given
+    as 0. A reader that looks ``closely`` also reads the root directory, all times, flags, blocks, and files of any
+    length. It reads the order of names in a directory, too, and stores it in place of a link's target. This is all that
+    a program can learn through names. Only the file system's own names, such as lost+found, are then left out."""
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root
@@ -66,10 +69,12 @@ class Look:
         self._since = self._text = 0
         self._chunks: dict[bytes, int] = {}
         self._known: dict[str, tuple[Any, bytes | Pieces, FlagAnswers, TreeEntry]] = {}
-        """The last status (mtime in ns), content, flags and entry of paths without attribute, fault or touched time."""
+        """By path: the last status (mtime in ns), content, flags and entry. It lacks files with an attribute, a fault
+        or a time that this mount set."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return every name below the root. Times from ``since`` on (ns; None: now) are set by recovery or the look."""
+        """Return the entry of every name below the root. A time from ``since`` on (ns; None: from now on) counts as set
+        by recovery or by this reader."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -78,7 +83,7 @@ class Look:
             return (("/", _with_fault(UNKNOWN, _fault(error, "cannot be listed: "))),)
         else:
             found = self._found()
-        finally:  # a process inside would keep it from being unmounted
+        finally:  # leave: a process inside the file system would prevent the unmount
             os.fchdir(outside)
             os.close(outside)
         return tuple(sorted(found.items()))
@@ -107,7 +112,8 @@ class Look:
         return self._below(here, found)
 
     def _below(self, here: str, found: dict[str, TreeEntry]) -> list[str]:
-        """Find the names below the working directory, called ``here``; return directories with too long paths."""
+        """Add the names below the working directory, whose path is ``here``, to ``found``. Return the directories whose
+        paths are too long, which the caller enters."""
         folders, far = [""], []
         while folders:
             folder = folders.pop()
@@ -217,8 +223,8 @@ class Look:
             ("btime", status.birth_ns),
         )  # fmt: skip
         also: list[tuple[str, Any]] = []
-        # Other times are the image's, the recording's or the program's: a program can see them. Those that the mount
-        # and the look set differ in each state, and say nothing of it.
+        # Earlier times are from the image, the recording or the program, and a program can see them. The times that the
+        # mount and this reader set differ from mount to mount, and say nothing about the state.
         touched = [name for name, ns in times if ns is not None and self._since <= ns <= time.time_ns()]
         if touched:
             also.append((TOUCHED, tuple(touched)))
@@ -279,7 +285,8 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
     try:
         while read < size:
             if read >= LONGEST:
-                # A size that no operation made is a finding; where one did, the controls of the workload say so.
+                # If no operation made the file so long, its size is a finding. If one did, the workload's controls say
+                # so.
                 return f"longer than the {LONGEST} bytes that are looked at", ()
             piece = os.read(fd, min(size - read, PIECE))
             if not piece:
@@ -292,7 +299,8 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
-    """Return up to ``most`` bytes of a file without zeros and holes, an error or None, and whether it has more."""
+    """Return up to ``most`` bytes of a file without zeros and holes, then an error or None, and last whether the file
+    has more data."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False
@@ -319,14 +327,15 @@ def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool
 
 
 def _next_data(fd: int, at: int, size: int) -> tuple[int, int] | None:
-    """Return the next stretch that may have data, in whole chunks: all of the file without holes (ext2, vfat)."""
+    """Return start and end of the next stretch that may have data, in whole chunks; None at the end of the file. If the
+    file system does not report holes (ext2, vfat), the stretch is all that follows."""
     if at >= size:
         return None
     try:
         start = os.lseek(fd, at, os.SEEK_DATA)
         end = os.lseek(fd, start, os.SEEK_HOLE)
     except OSError as error:
-        if error.errno == errno.ENXIO:  # only a hole is left
+        if error.errno == errno.ENXIO:  # the file has only a hole from ``at`` on
             return None
         if error.errno != errno.EINVAL:
             raise
@@ -343,7 +352,7 @@ def is_of_the_file_system(name: str) -> bool:
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """Return permission bits, user, group and mtime (ns). mtime is 0 if a recording, or a later step, set it."""
+    """Return permission bits, user, group and mtime (ns). mtime is 0 if it was set during the recording or later."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 

@@ -23,7 +23,7 @@ from bob.agent.inside.programs import put_program, read_files
 from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
-CONSOLE_LEVEL = "3"  # critical messages and worse: a letter on an emulated serial port costs as much as a system call
+CONSOLE_LEVEL = "3"  # critical and worse: a letter on an emulated serial port costs as much as a system call
 
 
 def hello(blob: bytes) -> Reply:
@@ -31,12 +31,13 @@ def hello(blob: bytes) -> Reply:
 
 
 def start_afresh(*, modestly: bool = False) -> None:
-    """Remove what an earlier agent left, and make the working folder; ``modestly`` keeps the machine's settings."""
+    """Remove what an earlier agent left, and make the working folder. If ``modestly``, the settings of the machine's
+    kernel stay as they are, because the machine is not bob's."""
     if not modestly:
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
         bound_scratch()
-        with suppress(OSError):  # or kcompactd looks for work twice a second
+        with suppress(OSError):  # without this, kcompactd looks for work twice a second
             write_text("/proc/sys/vm/compaction_proactiveness", "0")
     spare_agent(modestly=modestly)
     clear_mounts()
@@ -46,8 +47,8 @@ def start_afresh(*, modestly: bool = False) -> None:
     while libc.umount2(WORK.encode(), MNT_DETACH) == 0:
         pass
     os.makedirs(WORK, exist_ok=True)
-    # Huge pages, if the kernel has them: a device image takes dozens of page faults then, not thousands. A program
-    # under test may run as another user, and must reach its files.
+    # Ask for huge pages: with them a device image takes dozens of page faults, not thousands. Mode 711, because a
+    # program under test may run as another user, and must reach its files.
     for options in (b"mode=711,size=100%,huge=always", b"mode=711,size=100%"):
         if libc.mount(b"bob", WORK.encode(), b"tmpfs", 0, options) == 0:
             os.mkdir(ROOT)
@@ -55,7 +56,7 @@ def start_afresh(*, modestly: bool = False) -> None:
     raise OSError(errno.EIO, f"cannot mount a tmpfs at {WORK}")
 
 
-has_remains = False  # whether leftovers of a failed request may be there
+has_remains = False  # whether something of a failed request may still be there
 
 
 def clear_remains() -> None:
@@ -71,12 +72,13 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function``, wrapped: remains of an earlier failure are removed before it, those of its own after it.
-    Unless it ``observes``, the scratch device is removed first."""
+    """Return ``function``, wrapped. Before it runs, remains of an earlier failure are removed; if it fails, its own
+    remains are removed. The scratch device (of crash states) is removed first, unless ``function`` ``observes`` crash
+    states and needs the device."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
-        if has_remains:  # they may be free by now
+        if has_remains:  # a process that held them may have ended by now
             clear_remains()
         try:
             if not observes:
@@ -113,12 +115,13 @@ HANDLERS: dict[str, Handler] = {
 
 
 def main() -> None:
-    """Serve until the host closes the stream. With an argument, if the guest has a port, serve by that."""
+    """Serve requests until the host closes the stream. If there is a command-line argument and the guest has a port,
+    the requests come over that port, and the agent first sends the argument back."""
     requests: BinaryIO = sys.stdin.buffer
     replies: BinaryIO = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # no output may get between the frames
+    os.dup2(2, 1)  # other output must not get between the frames
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # until an agent before this one is gone
+    fcntl.flock(lock, fcntl.LOCK_EX)  # waits until an earlier agent has ended
     start_afresh()
     gc.freeze()
     gc.set_threshold(100_000)  # crash states leave no cycles behind

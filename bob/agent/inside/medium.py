@@ -1,6 +1,6 @@
-"""The contents of the probed device: packed base images, and one *medium*, which is two images of the device. A state
-changes ``work``; then the changed parts are put back from ``pristine``, so nothing copies an image. After a failure
-``work`` is unknown: :func:`drop` it."""
+"""The contents of the probed device: packed base images, and one *medium*, which is a pair of images of the device. A
+crash state changes the image ``work``; afterwards only the changed parts are copied back from the image ``pristine``,
+never a whole image. After a failure the content of ``work`` is unknown, so :func:`drop` the medium."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import DeviceImage, PatternImage, Runs, differing, unpack
 from bob.agent.inside.ram_disk import address_of, map_memory
 
-WHOLE_EVERY = 10  # comparisons for one that covers both images whole (1.4 ms per MiB); others cover known writes
+WHOLE_EVERY = 10  # one comparison in so many covers the whole images (1.4 ms per MiB); the others cover known writes
 
 
 @dataclass(frozen=True)
 class PackedBase:
-    """A base image of ``disks`` (lengths in bytes), laid end to end, as differences from a device full of ``cell``."""
+    """A base image: the contents of all ``disks`` (lengths in bytes), end to end, stored as a difference from a device
+    full of the bytes ``cell``."""
 
     disks: tuple[int, ...]
     cell: bytes
@@ -29,8 +30,9 @@ class PackedBase:
 
 
 class ScratchMedium:
-    """The images ``pristine`` and ``work``, equal except while a state is used; full of ``cell`` if no base is loaded.
-    ``work`` is a file, for a loop device, or the guest's memory at ``address``, for a :class:`RamDisk`."""
+    """The images ``pristine`` and ``work``, which are equal except while a crash state is in use. Both are full of
+    ``cell`` while no base image is loaded. ``work`` is a file (for a loop device), or the guest's memory from
+    ``address`` on (for a :class:`RamDisk`)."""
 
     def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length
@@ -43,7 +45,7 @@ class ScratchMedium:
         else:
             self.work = DeviceImage(length, memory=map_memory(address, length))
         self.pristine = DeviceImage(length, beside=self.work)
-        self._written: Runs = [(0, length // SECTOR)]  # by a loaded base; at first everywhere: it is not stale yet
+        self._written: Runs = [(0, length // SECTOR)]  # everything: no image is full of ``cell`` yet
         self._loaded: str | None = None
         self._comparisons = 0
         self.unload()
@@ -67,7 +69,8 @@ class ScratchMedium:
         self._loaded = name
 
     def adopt(self, name: str) -> Runs:
-        """Make the content of ``work``, on a medium without a base, the base ``name``; return where it was written."""
+        """Make the present content of ``work`` the base image ``name``; return where it differs from a medium full of
+        ``cell``. No base may be loaded."""
         runs = differing(self.work, self.stale.address)
         self.pristine.copy(self.work, runs)
         self._loaded, self._written = name, runs
@@ -78,7 +81,8 @@ class ScratchMedium:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Return where ``work`` differs from ``pristine``. Compares only ``written``, if given, or now and then all."""
+        """Return where ``work`` differs from ``pristine``. Only the runs ``written`` are compared, if given; one call
+        in :data:`WHOLE_EVERY` compares everything."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None
@@ -98,12 +102,13 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
-    """Return the medium without a base, ``length`` bytes long: in memory from ``address`` on, or in a file."""
+    """Return the medium, ``length`` bytes long, without a base image. The image ``work`` is in memory from ``address``
+    on, or in a file if ``address`` is None."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()
     if _medium is None:
-        _serial += 1  # a failure may have left files of the last one in use
+        _serial += 1  # after a failure the file of the last medium may still be in use
         _medium = ScratchMedium(length, cell, _serial, address)
     else:
         _medium.unload()
@@ -111,7 +116,8 @@ def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMe
 
 
 def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
-    """Return the medium with the base ``name``, ``in_memory`` if there is enough, else in a file. Raises Denial."""
+    """Return the medium with the base image ``name`` loaded. It is ``in_memory`` if asked and if there is enough
+    memory, else in a file. Raises Denial if the guest does not have the base image."""
     base = bases.get(name)
     if base is None:
         raise Denial(f"the guest lacks the base image {name}")

@@ -1,5 +1,5 @@
-"""Perform logical operations by plain system calls, as a program would: open, act, close. A path without a slash is a
-handle: a file that an earlier operation opened and left open."""
+"""Perform logical operations by plain system calls, as a program would: open the file, act on it, close it. A path
+without a slash is a handle, the name of a file that an earlier operation has opened and left open."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bob.agent.inside.devices import opened
 from bob.agent.inside.frames import OperationRefused
 from bob.agent.inside.mounts import libc
 
-FIRST_OF_SETUP = 10_000  # from here on operations make the initial tree (bob/workload/shades.py, which guests lack)
+FIRST_OF_SETUP = 10_000  # from this number on, operations make the initial tree (bob/workload/shades.py)
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 
 AT_FDCWD = -100
 RENAME_FLAGS = {"noreplace": 1, "exchange": 2}  # include/uapi/linux/fs.h
-# Those of include/uapi/linux/falloc.h.
+# Modes of fallocate(2), from include/uapi/linux/falloc.h.
 _KEEP_SIZE, _PUNCH_HOLE, _COLLAPSE_RANGE, _ZERO_RANGE, _INSERT_RANGE = 1, 2, 8, 16, 32
 FALLOCATE_MODES = {
     "keep": _KEEP_SIZE,
@@ -37,7 +37,7 @@ FALLOCATE_MODES = {
 
 SPECIAL = {"fifo": stat.S_IFIFO, "socket": stat.S_IFSOCK, "character": stat.S_IFCHR, "block": stat.S_IFBLK}
 DEVICE_NUMBER = os.makedev(7, 11)
-# Those of include/uapi/linux/fs.h and fcntl.h; Python 3.9 does not have all of them.
+# Flags from include/uapi/linux/fs.h and fcntl.h; Python 3.9 does not have all of them.
 RWF_FLAGS = {"plain": 0, "dsync": 2, "sync": 4}
 RWF_APPEND = 16
 FICLONE = 0x40049409
@@ -46,12 +46,12 @@ ON_PATHS: dict[str, Callable[..., None]] = {
     "truncate": os.truncate, "unlink": os.unlink, "rmdir": os.rmdir, "setxattr": os.setxattr,
     "removexattr": os.removexattr, "chmod": os.chmod, "chown": os.chown,
 }  # fmt: skip
-"""Verbs that are one call on a path or a handle."""
+"""Operations that are a single system call on a path or a handle."""
 ON_OPEN_FILES: dict[str, Callable[[int], None]] = {"fsync": os.fsync, "fdatasync": os.fdatasync}
 
 
 class Operations:
-    """Logical operations below ``root``."""
+    """A performer of logical operations below the directory ``root``."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -111,7 +111,7 @@ class Operations:
         return None
 
     def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
-        """Write to an open file: the flags of a write replace those of open(2)."""
+        """Write to an open file. The ``flags`` are those of pwritev2(2), in place of flags of open(2)."""
         flags |= RWF_APPEND if append else 0
         written = 0
         while written < len(data):
@@ -137,7 +137,7 @@ class Operations:
 
     def do_fallocate(self, path: str, offset: int, length: int, mode: str = "grow") -> None:
         with self._opened(path, os.O_WRONLY) as fd:
-            if mode == "grow":  # if the kernel cannot, the C library writes zeros
+            if mode == "grow":  # if the kernel cannot allocate the range, the C library writes zeros
                 os.posix_fallocate(fd, offset, length)
             elif libc.fallocate(fd, FALLOCATE_MODES[mode], ctypes.c_int64(offset), ctypes.c_int64(length)):
                 raise _refusal()
@@ -186,11 +186,12 @@ class Operations:
         time.sleep(seconds)
 
     def do_acknowledge(self, _text: str) -> None:
-        """Do nothing: the marks around each operation show it already."""
+        """Do nothing: the marks in the log around this operation already show when the program acknowledged."""
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
-        """Yield a file descriptor: a path's, which is closed again, or a handle's, which stays open."""
+        """Yield a file descriptor. For a path, the file is opened, and closed afterwards; the descriptor of a handle
+        stays open."""
         if not path.startswith("/"):
             yield self.handles[path]
             return
@@ -204,7 +205,8 @@ def _refusal() -> OSError:
 
 
 def perform_all(performer: Operations, operations: list[list[Any]], blob: bytes, mark: Callable[[str], None]) -> None:
-    """Perform and mark each ``[number, verb, arguments, data offset, data length]``. Raises OperationRefused."""
+    """Perform each operation ``[number, verb, arguments, data offset, data length]``, with a mark in the log before and
+    after it. Raises OperationRefused if the file system refuses an operation."""
     for number, verb, arguments, start, length in operations:
         mark(f"op {number} begin")
         try:

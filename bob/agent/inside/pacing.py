@@ -1,5 +1,6 @@
-"""Make a program wait after each change, as on a slow machine: while bob stops strace, it waits. A *neighbour* may sync
-its own file then. With one journal for all, that commits the program's changes while their data is pending."""
+"""Make a program wait after each change, as on a slow machine: bob stops strace, and the program waits for strace.
+Meanwhile a *neighbour*, another process, may sync a file of its own. In a file system with one journal for all files,
+that sync also commits the program's changes while their data is still pending."""
 
 from __future__ import annotations
 
@@ -16,22 +17,23 @@ from bob.agent.inside.frames import Denial
 from bob.agent.inside.strace_lines import Ahead, StraceLines, lines_of
 from bob.agent.inside.traced_calls import TracedChanges
 
-COMMITS_BY_REQUEST = "btrfs"  # a sync of a file commits nothing else here
+COMMITS_BY_REQUEST = "btrfs"  # on this file system, a sync of a file commits nothing but that file
 START_COMMIT, AWAIT_COMMIT = 0x80089418, 0x40089416
-"""BTRFS_IOC_START_SYNC, BTRFS_IOC_WAIT_SYNC (include/uapi/linux/btrfs.h): they commit without writing data back."""
+"""BTRFS_IOC_START_SYNC and BTRFS_IOC_WAIT_SYNC (include/uapi/linux/btrfs.h). They commit without writing data back."""
 NO_CALL = 255  # the exit code if no call changed anything; no error of the kernel has this number
 _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
 class Neighbour:
-    """A file in the file system of type ``fs`` at ``root``, until it is closed. It has no name, so that no checker sees
-    it, and grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On btrfs
-    its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a named file logs itself
-    alone. So bob also asks for a commit, by the ioctl for snapshots of another subvolume."""
+    """A file in the file system of type ``fs`` at ``root``, which bob syncs beside the workload. The file is unlinked
+    at once, so that checkers do not see it. It grows at each sync, because else reiserfs commits nothing
+    (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On btrfs, a sync of an unlinked file writes only that file's
+    data (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a sync of a named file logs only that file. So on btrfs
+    bob also asks for a commit, by the ioctl that is meant for snapshots."""
 
     def __init__(self, root: str, fs: str) -> None:
         self._fs = fs
-        path = f"{root}/.neighbour"  # not every file system has O_TMPFILE
+        path = f"{root}/.neighbour"  # made and unlinked, as not every file system has O_TMPFILE
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.unlink(path)
         self.sync(0)
@@ -48,15 +50,16 @@ class Neighbour:
 
 
 class PacedPipe(Ahead):
-    """Copy strace's output from ``pipe`` (a path; ``with`` makes it) into the file ``out``. At each change below
-    ``root`` strace waits ``delay`` seconds, and the ``neighbour`` syncs."""
+    """Copy strace's output from ``pipe`` (a path; ``with`` makes the named pipe) into the file ``out``. After each
+    change below ``root``, stop strace for ``delay`` seconds; meanwhile the ``neighbour`` syncs."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)
         self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
 
     def finish(self) -> None:
-        """Wait for strace's end. Raises Denial if this process failed after a call, or the neighbour did nothing."""
+        """Wait until strace has ended. Raises Denial if this process failed after a call, or if the neighbour never saw
+        a call after which to sync."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload saw no call to sync after")

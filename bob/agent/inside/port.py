@@ -12,12 +12,13 @@ from bob.agent.inside.devices import comes_true, read_text
 
 PORT_NAME = "bob.agent"
 USES_PORT, NO_PORT = b"+", b"-"  # the agent's first word on standard output, with a port and without
-HOST_SECONDS = 10.0  # for the host to be at the other end: the guest may learn of it late
+HOST_SECONDS = 10.0  # wait so long for the host at the other end: the guest may learn late that it is there
 PART = 64 * 1024
 
 
 class Port(io.RawIOBase):
-    """The device while standard input is open. It does not report another host, and without a host a write waits."""
+    """The port as a raw stream, which ends when standard input closes. (The device itself does not report that another
+    host process has connected, and a write to it waits for ever while no host process is connected.)"""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -50,7 +51,8 @@ class Port(io.RawIOBase):
 
 
 def open_port() -> tuple[BinaryIO, BinaryIO] | None:
-    """Return the port, to read from and to write to; None if the guest lacks it, or its other end is closed."""
+    """Return the port as a pair of streams, to read from and to write to. Return None if the guest lacks a port, or if
+    a host process is not at the other end."""
     for folder in glob.glob("/sys/class/virtio-ports/*"):
         if read_text(f"{folder}/name").strip() != PORT_NAME:
             continue

@@ -1,6 +1,7 @@
-"""A disk in memory: bios are done on submission, while a loop device hands each to a kernel thread. The command line
-(``memmap=``, bob/guest/domain_xml.py) sets memory aside for the driver of persistent memory, and the agent maps it. A
-linear target counts sectors, and makes each read a bio, which pmem does not always (``rw_page``)."""
+"""A disk in the guest's memory. It completes a bio on submission, while a loop device hands each bio to a kernel
+thread. The kernel's command line (``memmap=``, bob/guest/domain_xml.py) sets the memory aside for the kernel's driver
+of persistent memory (pmem), and the agent maps the same memory. A linear device-mapper target lies over pmem, because
+it counts sectors and turns each read into a bio, which pmem does not always do (``rw_page``)."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _forbidden = False
 
 
 def forbid() -> None:
-    """Make no such disk from now on: memory that a foreign machine sets aside is not bob's."""
+    """Use no memory for disks from now on: the memory that a foreign machine sets aside belongs to others."""
     global _forbidden
     _forbidden = True
 
 
 def address_of(length: int) -> int | None:
-    """Return the physical address of memory for ``length`` bytes; None if there is not enough."""
+    """Return the physical address of memory for ``length`` bytes; None if the guest has not set aside so much."""
     there = None if _forbidden else _region()
     return there[0] if there is not None and length <= there[1] else None
 

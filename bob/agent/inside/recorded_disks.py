@@ -1,4 +1,5 @@
-"""The disks of a recording: dm-log-writes over each, the bio timeline of all, and the wait until they are quiet."""
+"""The disks of a recording. Over each disk lies the kernel's dm-log-writes; one bio timeline is for all disks; and bob
+waits until the disks are quiet."""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ from bob.agent.inside.late_disk import LateDisk, late_disks
 from bob.agent.inside.tracing import Instance, kernel_device
 
 LOG = f"{WORK}/log"
-QUIET_POLLS = 3  # looks at the device while it must be quiet; each costs, even if waiting is free
-LITTLE_KIB = 256  # dirty at most if only commits go on: a slow disk may still get data then
+QUIET_POLLS = 3  # times that bob reads the counts while the disks must be quiet; each costs, even if waiting is free
+LITTLE_KIB = 256  # if more is dirty, more than periodic commits goes on: data may still go to a slow disk
 PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"  # values of Completion (bob/trace/recording.py)
 SUPER = struct.Struct("<QQQI")
 ENTRY = struct.Struct("<QQQQ")
 MAGIC = 0x6A736677736872
 DISCARD = 4
 MARK = 8
-LAST_MARK = b"dm-log-writes-end"  # the last entry, on removal (log_writes_dtr in drivers/md/dm-log-writes.c)
+LAST_MARK = b"dm-log-writes-end"  # the last entry, written on removal (log_writes_dtr in drivers/md/dm-log-writes.c)
 
 
 class LoggedDisk:
-    """Disk ``number`` of a recording: dm-log-writes over ``data``, and the device for its log."""
+    """Disk ``number`` of a recording: dm-log-writes over the device ``data``, with another loop device for the log."""
 
     def __init__(self, number: int, data: Loop | LateDisk, length: int, log_bytes: int) -> None:
         self._log_path = f"{LOG}-{number}"
@@ -50,15 +51,16 @@ class LoggedDisk:
             raise Denial(f"the recorded device lacks a volatile write cache ({cache})")
 
     def written(self) -> str:
-        """Return counts that change with every write, completed or in flight."""
+        """Return the device's counts as text, which changes with every write, whether in flight or complete."""
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
 
     def end(self) -> tuple[bytes, Runs | None]:
-        """Return the log, and where the device was written (None if the device below counted other sectors)."""
+        """Return the log, and the runs that were written. The runs are None if the device below counted another number
+        of sectors than the log has."""
         written = self._count() - self._counted
         self._log.close()
-        if isinstance(self._data, Loop):  # the next recording may use the other one again
+        if isinstance(self._data, Loop):  # the next recording may use a late disk again
             self._data.close()
         log = read_log(self._log_path)
         os.unlink(self._log_path)
@@ -70,14 +72,15 @@ class LoggedDisk:
 
 
 def give_history(device: int) -> None:
-    """Make the kernel treat a device as written before. Otherwise its background threshold is zero: the flusher would
-    write dirty data after 5 s rather than 30 s, which hides ordering violations."""
+    """Make the kernel treat a device as one that was already written to. Otherwise the device's background threshold is
+    zero, and the flusher would write dirty data after 5 s rather than 30 s. That would hide ordering violations."""
     write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", "50")
 
 
 class RecordedDisks:
-    """The recorded disks, ``lengths`` (bytes) of the file ``work``, and what ``layers`` make of them. A disk completes
-    a write at once if ``completion`` is ``prompt``, else as late as can be (late_disk.py)."""
+    """The recorded disks, which divide the file ``work`` into parts of ``lengths`` (bytes), and the ``layers`` (such as
+    RAID) over them. With the ``completion`` ``prompt`` a disk completes a write at once, else as late as it can
+    (late_disk.py)."""
 
     def __init__(
         self, work: str, lengths: Sequence[int], log_bytes: int, completion: str, layers: Sequence[LayerDocument]
@@ -114,7 +117,8 @@ class RecordedDisks:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Make the device at ``assembly.path``; with layers, it has the dirty pages."""
+        """Make the device at ``assembly.path`` from the disks. If there are layers, the dirty pages belong to that
+        device, so it gets a history."""
         self.assembly.assemble()
         if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)
@@ -123,8 +127,9 @@ class RecordedDisks:
         return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
-        """Wait until nothing is dirty and no write came for ``quiet`` seconds; raise Denial after ``deadline`` seconds.
-        A file system that commits all the time gets ``enough`` seconds (unless 0), and may leave some dirty pages."""
+        """Wait until no page is dirty and no write has come for ``quiet`` seconds. Raise Denial after ``deadline``
+        seconds. A file system may commit all the time: after ``enough`` seconds (0: never) the wait ends although a few
+        pages are dirty."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -139,7 +144,8 @@ class RecordedDisks:
                 raise Denial(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> tuple[list[bytes], Runs | None]:
-        """Remove the disks; return each log, and where they were written, laid end to end (None: unknown)."""
+        """Remove the disks; return the log of each disk, and the runs that were written, with the disks laid end to end
+        (None: unknown)."""
         self.assembly.release()
         devices.remove_log_writes(len(self.disks))
         ended = [disk.end() for disk in self.disks]
@@ -150,15 +156,16 @@ class RecordedDisks:
 
 
 def dirty_kib() -> int:
-    # Up to a dozen pages are in counts of each processor, which an idle guest does not wake to add up (vmstat_shepherd
-    # in mm/vmstat.c). A read of this file adds them up (KiB below).
+    # Each processor counts up to a dozen pages for itself, and an idle guest does not wake up to add these counts to
+    # the total (vmstat_shepherd in mm/vmstat.c). A read of this file adds them.
     read_text("/proc/sys/vm/stat_refresh")
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
 
 
 def read_log(path: str) -> bytes:
-    """Return the log in the file ``path``, up to its last entry. Raises Denial if the log lacks its last mark: a target
-    that runs out of room, or cannot write, stops logging, and reports that only to the kernel's log."""
+    """Return the log in the file ``path``, up to its last entry. Raises Denial if the last entry is not the mark that
+    dm-log-writes writes on removal. A target that runs out of room, or whose write fails, stops logging, and reports
+    that only to the kernel's log."""
     with opened(path, os.O_RDONLY) as fd:
         magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
         if magic != MAGIC:
@@ -179,7 +186,7 @@ def read_log(path: str) -> bytes:
 
 
 def writes(log: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the writes in ``log``, in its order: first sector, sectors."""
+    """Yield each write in ``log``, in order, as its first sector and number of sectors."""
     _magic, _version, entries, sectorsize = SUPER.unpack_from(log)
     factor, end = sectorsize // SECTOR, sectorsize
     for _ in range(entries):

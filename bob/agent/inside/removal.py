@@ -1,4 +1,5 @@
-"""Remove everything in a file system, or say why not. The agent changes into each folder, so no path is too long."""
+"""Remove everything in a file system, or return why that is impossible. The agent changes into each directory, so that
+no path is too long."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ from bob.agent.inside.devices import opened
 from bob.agent.inside.look import HIDDEN_NAMES
 from bob.agent.inside.statx import FS_IOC_GETFLAGS
 
-DEEPEST = 100_000  # a deeper tree has a loop in it
+DEEPEST = 100_000  # directories; a deeper tree contains itself
 FS_IOC_SETFLAGS = 0x40086602
 KEEPING = 0x10 | 0x20  # flags that keep a file from being removed: immutable, and append-only (chattr(1))
 
 
 def remove_all(root: str) -> str | None:
-    """Remove everything below ``root``, except the file system's own; return why something stays, or None."""
+    """Remove everything below ``root``, except names of the file system's own such as lost+found. Return why something
+    could not be removed, or None."""
     outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
     try:
         os.chdir(root)

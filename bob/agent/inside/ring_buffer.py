@@ -1,5 +1,5 @@
-"""The kernel's trace buffer in binary form (``trace_pipe_raw``), little-endian, for guest and host. The kernel takes
-nearly as long to write 120 events as text as for a mount(2)."""
+"""The kernel's trace buffer in binary form (``trace_pipe_raw``), little-endian; guest and host read it. The text form
+costs too much: for 120 events, the kernel takes nearly as long as for a mount(2)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ PAGE_BYTES = 4096
 _HEADER_WORDS, _LENGTH_WORD, _LENGTH_BITS = 4, 2, (1 << 20) - 1
 _TYPE_BITS = 5
 _LENGTH_FIRST, _PADDING = 0, 29
-"""Types. Length first: the first u32 is the data's length (bytes, itself included). Padding: for the length that
-follows or, without a time in the other bits, the rest of the page. 1 to 28: the length in words. Above: times."""
+"""Types of events. Length first: the first u32 of the data is its length (bytes, itself included). Padding: skip as
+many bytes as the next u32 says, or, if the higher bits are zero, the rest of the page. A type from 1 to 28 is the
+length in words. Types above padding are time stamps."""
 
 _ID = re.compile(r"^ID: (\d+)$", re.M)
 _FIELD = re.compile(r"^\tfield:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);", re.M)
 
-Pipe = Callable[[], bytes]  # reads a page of the buffer; raises BlockingIOError after the last
+Pipe = Callable[[], bytes]  # reads a page of the buffer; raises BlockingIOError after the last page
 
 
 def drained(read: Pipe) -> bytes:
@@ -33,9 +34,10 @@ def used(page: bytes) -> bytes:
 
 
 def places(pages: bytes) -> Iterator[int]:
-    """Yield the offset in ``pages`` (bytes) of each event's data, in order. A page begins with a time stamp (u64) and
-    the length of its events (low bits of another u64). An event is a u32, whose lowest five bits are its type (enum
-    ring_buffer_type in include/linux/ring_buffer.h), and its data, which begins with its kind (u16)."""
+    """Yield, in order, the offset in ``pages`` (bytes) of each event's data. A page begins with a time stamp (u64) and
+    the length of its events (the low bits of another u64). An event is a u32 and then its data. The lowest five bits of
+    the u32 are the type (enum ring_buffer_type in include/linux/ring_buffer.h); the data begins with the kind of event
+    (u16)."""
     words = memoryview(pages).cast("I")
     end = 0
     while end < len(words):
@@ -59,7 +61,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return how many words each event from ``first`` to ``end`` takes; None unless all surely take equally many."""
+    """Return how many words each event from ``first`` to ``end`` takes, if all events surely take equally many; else
+    None."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1
@@ -80,7 +83,8 @@ def kind_at(pages: bytes, place: int) -> int:
 
 
 def layout(text: str) -> dict[str, int | dict[str, list[int]]]:
-    """Read a file ``format``: an event's ``id``, and offset and size (bytes) of its ``fields``. Raises ValueError."""
+    """Return the layout in a tracepoint's file ``format``: the event's ``id``, and the offset and size (bytes) of each
+    of its ``fields``. Raises ValueError if ``text`` lacks the id."""
     number = _ID.search(text)
     if number is None:
         raise ValueError("a format of an event without its number")

@@ -1,4 +1,5 @@
-"""statx(2) and inode flags: all that is known of a name without reading the file. Python has statx from 3.15 on."""
+"""statx(2) and inode flags: all that is known of a name without reading the file. (Python itself has statx from 3.15
+on.)"""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
 STATX_BASIC_STATS, STATX_BTIME = 0x7FF, 0x800
 FIELDS = struct.Struct("<II Q IIIH2x QQQQ qI4x qI4x qI4x qI4x II")
-"""struct statx (include/uapi/linux/stat.h) up to the numbers of the device and of the mount."""
+"""struct statx (include/uapi/linux/stat.h), up to the device numbers."""
 SECOND = 1_000_000_000
 FS_IOC_GETFLAGS = 0x80086601
 FS_IOC_FSGETXATTR = 0x801C581F
 FAT_IOCTL_GET_ATTRIBUTES = 0x80047210
-NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors of a thing without flags
+NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors for a file without flags
 
 
 class Statx(NamedTuple):
@@ -46,7 +47,8 @@ _buffer = ctypes.create_string_buffer(256)
 
 
 def lstatx(path: str) -> bytes:
-    """Return statx's answer about ``path`` in the kernel's form, of a symbolic link itself. Raises OSError."""
+    """Return statx's answer about ``path``, in the kernel's binary form. A symbolic link is not followed. Raises
+    OSError."""
     if libc.statx(AT_FDCWD, os.fsencode(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, _buffer):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
@@ -66,7 +68,8 @@ def read_statx(answer: bytes) -> Statx:
 
 
 class FlagReader:
-    """A reader, for one file system, of flags that chattr(1) sets, projects and extent sizes, or of DOS attributes."""
+    """A reader of the flags that chattr(1) sets, of project numbers and extent sizes, or of DOS attributes; use one for
+    each file system."""
 
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}
@@ -97,4 +100,5 @@ NAMES = {
     FS_IOC_FSGETXATTR: ("xflags", "extent", "", "project", "cow_extent"),
     FAT_IOCTL_GET_ATTRIBUTES: ("dos",),
 }
-"""Numbers in an answer. The one of extents does not belong to the tree (struct fsxattr in include/uapi/linux/fs.h)."""
+"""The names of the numbers in each answer. An empty name is left out: the number of extents does not belong to the tree
+(struct fsxattr in include/uapi/linux/fs.h)."""

@@ -1,14 +1,15 @@
-"""Detect stores through shared mappings of files, which no system call shows.
+"""Detect a program's stores through shared mappings of files, which no system call shows.
 
-The reader of strace's output reads a call's line, and compares the mapped files, before the program goes on
-(:class:`bob.agent.inside.strace_lines.Ahead`). Changes since the line before become a line of their own in front of the
-call's, in the form of a ``pwrite64``::
+The process that reads strace's output gets the line of a call, and compares the mapped files with their last contents,
+before the program goes on (:class:`bob.agent.inside.strace_lines.Ahead`). Changes since the line before become a line
+of their own in front of the call's line, in the form of a ``pwrite64``::
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
-If the call may have changed that file, the line comes after the call's and includes the call's writes. The ``mmap`` of
-a watched mapping is renamed to ``mapped``. If the order of stores is lost (two tasks store, or one while another one
-syncs), the line of that ``mmap`` is written again, and bob stops watching the file."""
+If the call itself may have changed the file, the new line follows the call's line, and includes what the call wrote.
+The ``mmap`` of a watched mapping is renamed to ``mapped``. The order of stores is lost if two tasks store, or if one
+task stores while another one syncs. Then bob writes the line of the ``mmap`` again, under its own name, and stops
+watching the file."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from contextlib import suppress
 
 from bob.agent.inside.strace_lines import Ahead, StraceLines, lines_of
 
-LARGEST = 64 * 1024 * 1024  # bytes; a larger file is left out: each look would take too long
+LARGEST = 64 * 1024 * 1024  # bytes; a larger file is not watched: each comparison would take too long
 PAGE = 4096
 _MAPS = re.compile(
     rb"mmap\([^,]+, (\d+), ([A-Z_|]+), ([A-Z_|]+), (\d+)<((?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?, \w+\) += (0x[0-9a-f]+)"
@@ -36,7 +37,8 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 
 class StoreWatch(Ahead):
-    """Copy ``pipe`` (``with`` makes it) to ``out``, with stores in files below ``root``, all on one processor."""
+    """Copy ``pipe`` (a path; ``with`` makes the named pipe) to the file ``out``, and add lines for stores in files
+    below ``root``. All runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
@@ -61,8 +63,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file, its last content and mappings by task. ``told`` is strace's name of it, ``line`` its first
-    ``mmap``."""
+    """A mapped file with its last content, and its mappings (task, address, length). ``told`` is strace's name for the
+    file, ``line`` the line of its first ``mmap``."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -74,7 +76,7 @@ class MappedFile:
         return {pid for pid, _start, _length in self.mappings}
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """Return the changes since the last call: offset in the file and new bytes, for each changed page."""
+        """Return the changes since the last call: for each changed page, the offset in the file and the new bytes."""
         before, self.content = self.content, os.pread(self.fd, LARGEST, 0)
         if before == self.content:
             return []
@@ -90,7 +92,8 @@ class MappedFile:
 
 
 class StoreFilter:
-    """A filter that adds stores to strace's lines; those in ``left`` come after the frames of the last call."""
+    """A filter that adds lines for stores to strace's lines. The lines in ``left`` wait until the stack frames of the
+    last call are through."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
@@ -100,13 +103,14 @@ class StoreFilter:
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
-        """Return stores, then ``line``. Stores in a file that the call changes go to ``left``."""
+        """Return the lines of new stores, and then ``line``. Stores in the file that the call itself changes go to
+        ``left``."""
         taken = self._lines.take(line)
-        if taken is None:  # a frame
+        if taken is None:  # a line with a stack frame
             return [line]
         pid, seconds, name, call, is_begun = taken
         if name in PASSING:
-            return [line]  # to look at all mappings for each read would take longest of all
+            return [line]  # to compare the mapped files at each read would take longest of all
         before, self.left = self.left, []
         if self._files:
             self._look(pid, seconds, name, call, is_begun, before)
@@ -123,7 +127,7 @@ class StoreFilter:
             stored = mapped.stored()
             is_own = key == changed and not is_begun
             is_racing = len(mapped.tasks) > 1 or (name in SYNCS and pid not in mapped.tasks)
-            is_part = key in self._writing.values() or (key == changed and is_begun)  # perhaps it belongs to a write
+            is_part = key in self._writing.values() or (key == changed and is_begun)  # perhaps by an unfinished write
             if len(mapped.content) == LARGEST or (stored and (is_racing or is_part)):
                 self.left.append(mapped.line)
                 self._forget(key)
@@ -195,7 +199,7 @@ def _key(status: os.stat_result) -> FileId:
 
 def _opened(path: str) -> int | None:
     with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # to look at it changes nothing
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # reading it must not change its atime
         if os.fstat(fd).st_size < LARGEST:
             return fd
         os.close(fd)

@@ -1,4 +1,4 @@
-"""strace's lines, read before the program under test goes on, with interrupted calls joined."""
+"""Lines of strace, read before the program under test goes on. The two halves of an interrupted call are joined."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 
 class Ahead:
-    """A process that runs ``copies`` on ``pipe`` (a path; ``with`` makes it); 0 means success. strace writes a line
-    before the program goes on. This process has the highest priority on its processor, so it acts on the line before
-    that."""
+    """A process that runs ``copies`` on the lines in ``pipe`` (a path; ``with`` makes the named pipe) as they come.
+    ``copies`` returns 0 for success. strace writes the line of a call before the program goes on. This process has the
+    highest priority on the processor that it shares with the program, so it handles the line before the program
+    runs."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies
@@ -35,7 +36,7 @@ class Ahead:
         os.mkfifo(self._pipe)
         self._processors = os.sched_getaffinity(0)
         self._runtime = read_text(RUNTIME)
-        write_text(RUNTIME, "-1")  # or the kernel would let the program go on after most of a second
+        write_text(RUNTIME, "-1")  # without this, the kernel lets other processes run after most of a second
         os.sched_setaffinity(0, {min(self._processors)})
         self._pid = os.fork()
         if self._pid == 0:
@@ -50,7 +51,8 @@ class Ahead:
         return self
 
     def wait(self) -> int:
-        """Wait until all writers have ended; return an errno, what ``copies`` returned, or the negative signal."""
+        """Wait until all writers to the pipe have ended. Return what ``copies`` returned, an errno if it failed, or a
+        negative number for the signal that ended the process."""
         pid, self._pid = self._pid, 0
         _pid, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status)
@@ -64,7 +66,8 @@ class Ahead:
 
 
 class StraceLine(NamedTuple):
-    """A line of a process: its time (strace's clock), the name of the call (may be empty), and the call so far."""
+    """A line about one process: its time (by strace's clock), the name of the call (may be empty), and the text of the
+    call so far. ``is_begun``: the call has not returned yet."""
 
     pid: int
     seconds: bytes
@@ -94,7 +97,7 @@ class StraceLines:
 
 
 def lines_of(pipe: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield lists of lines that arrive together, whole and without newlines; the very last line may be incomplete."""
+    """Yield lists of whole lines that arrive together, without newlines. Only the very last line may be incomplete."""
     waiting: list[bytes] = []
     while piece := pipe.read(PIECE):
         first, *others = piece.split(b"\n")

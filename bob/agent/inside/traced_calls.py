@@ -1,4 +1,4 @@
-"""The system calls that strace records, and those that change something: after these a paced program waits."""
+"""The system calls that strace records. Some of them change something, and a paced program waits after those."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ TRACED = (
     f"{_OF_OPEN_FILES},{_OPENS},{_OF_NAMES},{_OF_ALL},mmap,mremap,io_uring_setup,"
     "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot"
 )
-"""System calls that change files, make changes durable, or may do so untraced, and those that say which process or file
-is meant. One with a question mark is not in each kernel."""
+"""System calls that change files, that make changes durable, that may do either unseen by strace, or that show which
+process or file is meant. A call with a question mark does not exist in every kernel."""
 PLACING = "umask,lseek,dup,dup2,dup3,fcntl,ioctl,fadvise64"
-"""Calls that show which descriptor is meant, and where in a file; ioctl, refused if it does anything else; and
-fadvise64, which may have data written. Their frames are not looked at."""
+"""Calls that show which descriptor is meant, and where in a file. Also ioctl, which bob refuses if it does anything
+else, and fadvise64, which may cause data to be written. bob does not ask for the stack frames of these calls."""
 READS = "read,readv,preadv2"
-"""They also move a place in a file. strace writes down only their numbers: a crash leaves nothing of reads."""
-CLOSES = "close,?close_range"  # then a number may belong to a pipe, which no call shows
+"""Reads, which also move a position in a file. strace writes down only their numbers, since a crash shows nothing of a
+read."""
+CLOSES = "close,?close_range"  # after these a descriptor may be reused for a pipe, which no call shows
 
 _LONGEST_HEAD = 40_000  # bytes with the descriptors of a call: two paths of 4,096 bytes, four letters each
 _CREATING = b"O_CREAT", b"O_TRUNC", b"TMPFILE"
 _CLOSING = {b"close": 0, b"dup2": 1, b"dup3": 1}  # the descriptors that a call closes
 _PATH = re.compile(rb"\d+<([^>]*)>")
 _UNTOLD = re.compile(rb"\w+\(\d+[,)]|(?:copy_file_range|splice)\([^,]+, [^,]+, \d+,")
-"""A descriptor without a path from strace: it is longer than the 4,096 bytes that /proc shows."""
+"""A descriptor without a path in strace's line, because the path is longer than the 4,096 bytes that /proc shows."""
 _PIPE = rb"\d+<\\x70\\x69\\x70\\x65\\x3a"
 
 
@@ -48,11 +49,12 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 
 
 class TracedChanges:
-    """Detect calls that change something below ``root``, from strace's lines in order: calls that may change the tree,
-    or make the kernel write to its disk, and did not fail. An open counts only if it may create or truncate. A call
-    with a path counts wherever the path leads, and so does one on a file if strace lacks its path. A write into a pipe
-    may announce a store through a mapping, and counts. The close of a file that was truncated and written counts, too:
-    file systems write its data then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
+    """A detector of calls that change something below ``root``, from strace's lines in order. A call counts if it did
+    not fail, and may change the tree or make the kernel write to the disk. An open counts only if it may create or
+    truncate. A call with a path counts wherever the path leads. A call on a descriptor counts, too, if strace could not
+    show its path. A write into a pipe counts, as it may announce a store through a mapping. The close of a file that
+    was truncated and written counts, because file systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``,
+    ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())
@@ -62,8 +64,8 @@ class TracedChanges:
         self._cut: dict[bytes, bool] = {}  # truncated files by path, and whether they were written since
 
     def made_by(self, line: StraceLine) -> bool:
-        """Return whether ``line`` is the return of a call that changes something. Call it once for each line, in
-        order."""
+        """Return whether ``line`` is the return of a call that changes something. The caller must pass each line once,
+        in order."""
         name, head, result = line.name, line.call[:_LONGEST_HEAD], line.call.rpartition(b" = ")[2]
         if line.is_begun or not result[:1].isdigit():
             return False

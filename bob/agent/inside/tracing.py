@@ -1,4 +1,5 @@
-"""The kernel's block tracepoints, by a tracefs instance. With one CPU, the buffer has events in the order of time."""
+"""The kernel's block tracepoints, read through an instance of tracefs. With one CPU, the buffer has the events in the
+order of time."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ class Instance:
 
 
 def make_probes(probes: tuple[str, ...]) -> bool:
-    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), if missing; return False if that fails."""
+    """Make the kprobe events ``probes`` (Documentation/trace/kprobetrace.rst) unless they exist; return False if the
+    kernel refuses."""
     try:
         for probe in probes:
             name = probe.partition(" ")[0].partition(":")[2]

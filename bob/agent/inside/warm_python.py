@@ -1,4 +1,4 @@
-"""The agent's end of a Python that forks for a checker (:mod:`bob.agent.inside.forking_python`)."""
+"""The agent's end of the process that forks for a Python checker (:mod:`bob.agent.inside.forking_python`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from bob.agent.inside.forking_python import LONGEST, READY
 
 _SPEC = forking_python.__spec__
 _SOURCE: bytes = _SPEC.loader.get_data(_SPEC.origin)  # type: ignore[union-attr]
-"""The program, read early: the agent's archive lies in /tmp, which is cleared before a script runs."""
+"""The source of that process's program. It is read early, because the agent's archive lies in /tmp, which is cleared
+before a script runs."""
 NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[ \t]*\n")
-"""The first line of a script that a plain Python runs; one with options for Python is started each time."""
+"""The first line of a script that a plain Python runs. A script whose first line has options for Python does not match,
+so Python is started for each check."""
 
 
 class ForkedChecker:
-    """A checker that another process forked, although it is a child of this process."""
+    """A checker that another process has forked, but that is a child of this process."""
 
     stderr = None
 
@@ -37,9 +39,9 @@ class ForkedChecker:
 
 
 class WarmPython:
-    """The process that forks. ``within`` wraps a command so that it runs in the checker's root; imports may take
-    ``seconds``. ``pid`` is None, and each check starts Python, if the script is not for Python, Python is missing, or
-    imports print."""
+    """The process that forks for the checker ``script``. ``within`` wraps a command so that it runs in the checker's
+    root; the imports may take ``seconds``. ``pid`` is None, and each check starts Python, if the script is not for
+    Python, Python is missing, or an import prints something."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
@@ -52,7 +54,7 @@ class WarmPython:
         with open(place, "wb") as file:
             file.write(_SOURCE)
         self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # A pipe, like the checker's output: Python asks once whether it can seek there.
+        # This is a pipe, like the checker's output: Python asks at its start whether its output can seek.
         read_end, written = os.pipe()
         self._said = os.fdopen(read_end, "rb")
         try:
@@ -67,7 +69,7 @@ class WarmPython:
                     env=environment,
                     start_new_session=True,
                 )
-        except OSError:  # without such a Python the start of the checker fails in the same words
+        except OSError:  # there is no such Python; the start of the checker then fails with the same message
             self._end.close()
             self._said.close()
             return
@@ -80,7 +82,8 @@ class WarmPython:
             self.end()
 
     def fork(self, arguments: list[str], output: int) -> ForkedChecker:
-        """Run the checker with ``arguments``, writing to ``output``. Raises RuntimeError if the process is gone."""
+        """Run the checker with ``arguments``; it writes to the descriptor ``output``. Raises RuntimeError if the
+        process that forks has ended."""
         pid = b""
         with suppress(OSError):
             socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])
