@@ -1,4 +1,5 @@
-"""Base images: a file system with its initial tree, durable and unmounted, on a device of stale pattern."""
+"""Base images. A base image is a file system with its initial tree, durable and unmounted. The unused sectors of its
+device have a known stale pattern, so that bob recognizes them after a crash."""
 
 import hashlib
 import json
@@ -19,11 +20,14 @@ from bob.workload.simulation import simulate
 BASE_TIMEOUT = 300.0  # host seconds
 
 _CELL = STALE_CELL.decode()
-_held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()  # the bases of each guest: to ask takes 3 ms
+_held: WeakKeyDictionary[Agent, set[str]] = (
+    WeakKeyDictionary()
+)  # names of the base images in each guest, since asking the guest takes 3 ms
 
 
 def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
-    """Return the name of the base of ``subject`` with the initial tree ``setup``, whose data has a ``pattern``."""
+    """Return the name of the base image of ``subject`` with the initial tree that ``setup`` makes. The ``pattern``
+    fills the tree's files."""
     words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
     words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
@@ -34,16 +38,17 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
 def make_base(
     agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
-    """Make a base image in the agent's guest, where it stays. ``narrates`` is as in :func:`bob.record.recorder.record`.
-    Raise UsageError with the message of mkfs or the kernel if one refuses."""
+    """Make a base image in the agent's guest, and keep it there. ``narrates`` is the same as in
+    :func:`bob.record.recorder.record`. Raise UsageError with the message of mkfs or the kernel if one of them
+    refuses."""
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
     return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)
 
 
 def make_program_base(agent: Agent, subject: Subject, program: Program) -> Base:
-    """Make a base image with the setup of ``program``, whose files the guest has. Raise UsageError if setup, mkfs or
-    kernel refuse."""
+    """Make a base image by the setup script of ``program``, whose files are in the guest already. Raise UsageError if
+    the script, mkfs or the kernel fails."""
     name = hashlib.sha256(f"{base_name(subject, ())} {program.digest}".encode()).hexdigest()[:16]
     return _made(agent, subject, name, [], b"", setup_seconds=program.seconds)
 
@@ -58,7 +63,8 @@ def _made(agent: Agent, subject: Subject, name: str, setup: list[list[Any]], blo
 
 
 def room(agent: Agent, subject: Subject, setup: tuple[Operation, ...], path: str) -> int:
-    """Return how many bytes a new file ``path`` can have beside the tree ``setup``. Raise as :func:`make_base` does."""
+    """Return how many bytes a new file ``path`` can have beside the initial tree that ``setup`` makes. Raise UsageError
+    with the message of mkfs or the kernel if one of them refuses."""
     name = f"{base_name(subject, setup)}-full"
     encoded, blob = encode(simulate(Workload("base", setup, ()))[1])
     header, _packed = _ask_for_base(agent, subject, name, encoded, blob, fill=path)
@@ -84,7 +90,7 @@ def _ask_for_base(
 
 
 def put_base(agent: Agent, base: Base) -> None:
-    """Send ``base`` to the agent's guest, unless the guest has it."""
+    """Send ``base`` to the agent's guest, unless the guest already has it."""
     held = _held.setdefault(agent, set())
     if base.name in held:
         return
@@ -94,6 +100,6 @@ def put_base(agent: Agent, base: Base) -> None:
 
 
 def drop_base(agent: Agent, base: Base) -> None:
-    """Remove a base from the agent's guest, if it has one of that name."""
+    """Remove the base image with the name of ``base`` from the agent's guest, if the guest has one."""
     _held.setdefault(agent, set()).discard(base.name)
     agent.ask("drop_base", timeout=BASE_TIMEOUT, base=base.name)

@@ -1,4 +1,4 @@
-"""Records a workload in a guest, and checks the recording."""
+"""Makes recordings of a workload in a guest: the block log of each disk, and the times of all bios."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from bob.trace.recording import Completion, InodeStatus, RecordedDisk, Recording
 from bob.workload.operations import Workload
 
 RECORD_TIMEOUT = 300.0  # host seconds
-REAL_RECORD_TIMEOUT = 1800.0  # host seconds, if waiting is not free
-FRAMES_SECONDS = 120.0  # guest seconds: strace looks that long at the frames of calls
-QUIET_DEADLINE = 600.0  # guest seconds: a file system may write that long after a workload
+REAL_RECORD_TIMEOUT = 1800.0  # host seconds, in a guest whose clock does not skip waits
+FRAMES_SECONDS = 120.0  # guest seconds: strace collects stack frames for this time
+QUIET_DEADLINE = 600.0  # guest seconds: a file system may still write for this time after a workload
 
 
 def record(
@@ -32,8 +32,9 @@ def record(
     completion: Completion = Completion.PROMPT,
     narrates: bool = False,
 ) -> Recording:
-    """Record ``workload`` on ``base``. Raise UsageError with the kernel's message if it refuses a mount or an
-    operation. ``narrates``: the guest prints each step on its console first, for :class:`bob.agent.loss.Loss`."""
+    """Record ``workload`` on ``base``. Raise UsageError with the kernel's message if the kernel refuses a mount or an
+    operation. If ``narrates``, the guest prints each step on its console before it does the step. If the guest is then
+    lost, :class:`bob.agent.loss.Loss` names the step."""
     work, blob = encode_workload(workload)
     timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
     header, pieces = _ask(
@@ -45,9 +46,10 @@ def record(
 def record_recovery(
     agent: Agent, subject: Subject, base: Base, *, completion: Completion = Completion.PROMPT
 ) -> Recording:
-    """Record the recovery of a boot on ``base``, a disk after a crash: check and mount. Raise UsageError if refused."""
+    """Record the recovery that a boot would do on ``base``, a disk after a crash: the check and the mount. Raise
+    UsageError if the kernel refuses the mount."""
     header, pieces = _ask(agent, "record_recovery", subject, base, completion, timeout=RECORD_TIMEOUT)
-    return _recording(header, pieces, completion, lasting_inodes=False)  # names are not listed
+    return _recording(header, pieces, completion, lasting_inodes=False)  # bob lists no names for a recovery
 
 
 def put_program(agent: Agent, program: Program) -> None:
@@ -56,7 +58,8 @@ def put_program(agent: Agent, program: Program) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedProgram:
-    """The bios of a program's workload, its ``output`` through the ``pipe``, and strace's text of its ``calls``."""
+    """The recorded bios of a program's workload, what the program printed (``output``), and its system ``calls`` as
+    strace prints them. ``pipe`` is the inode number of the pipe through which the output came."""
 
     recording: Recording
     output: bytes
@@ -73,23 +76,23 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program``, whose files the guest has, at its pace. Calls have no frames
-    (:func:`trace_frames` adds these). With ``stores`` they include stores through shared mappings. Raise UsageError if
-    the mount or the workload fails."""
+    """Record the workload of ``program`` at the pace that the program sets. The program's files must be in the guest.
+    The recorded calls lack stack frames; :func:`trace_frames` gets these. With ``stores``, the calls include stores
+    through shared mappings. Raise UsageError if the mount or the workload fails."""
     pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
     return _recorded_program(agent, subject, base, work, completion, RECORD_TIMEOUT + program.seconds)
 
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
-    """Return strace's text of ``program`` with the frames of its calls in FRAMES_SECONDS, without wrong function names.
-    This runs the program again: frames take 10 to 40 ms a call, and the kernel would commit meanwhile. Raise UsageError
-    as :func:`record_program` does, but not for a workload that fails."""
+    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names.
+    This runs the program once more, for FRAMES_SECONDS. The frames take 10 to 40 ms a call, and in that time the kernel
+    would commit. Raise UsageError if the mount fails, but not if the workload fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)
     files: dict[str, bytes] = {}
-    for path in files_with_names(run.calls):  # one at a time: all of them may be more than the guest's memory holds
+    for path in files_with_names(run.calls):  # one by one: all files together may not fit into the guest's memory
         _header, files[path] = agent.ask("read_files", timeout=RECORD_TIMEOUT, paths=[path])
     return without_wrong_names(run.calls, files)
 

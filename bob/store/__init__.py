@@ -1,1 +1,2 @@
-"""Run directories on the host's disk, each written by one process at a time."""
+"""Run directories on the host's disk. A run directory keeps all files of one run of bob. One process at a time writes
+it."""

@@ -1,4 +1,5 @@
-"""The files that bob keeps: written whole or not at all, with a checksum that reading checks."""
+"""Reads and writes the files that bob keeps. bob writes a file whole or not at all, with a checksum that a later read
+checks."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,8 @@ class MissingFieldError(StoreError, KeyError):
 
 
 class StoredTable(dict[str, Any]):
-    """The JSON table of a file. A missing field raises MissingFieldError with its name and the file's."""
+    """The JSON object in a file. A missing field raises MissingFieldError with the names of the field and of the
+    file."""
 
     def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
         super().__init__(table)
@@ -27,20 +29,20 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """Return a file's JSON table. Raise StoreError if it is unreadable, or its checksum is wrong or (if ``required``)
-    missing."""
+    """Return the JSON object in the file ``path``. Raise StoreError if the file is unreadable, its checksum is wrong,
+    or a ``required`` checksum is missing."""
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
 
 def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = False) -> None:
-    """Write ``document`` with its checksum, on one line if ``compact``. Raise StoreError if that fails."""
+    """Write ``document`` with a checksum; if ``compact``, on one line. Raise StoreError if that fails."""
     write_whole(path, documents.sealed(json.dumps(document) if compact else documents.text(document)))
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document`` over ``path``, with a checksum only if the old file has one. If run.json has one, all other
-    files of the run must have one, too."""
+    """Write ``document`` over the file ``path``. Give it a checksum only if the old file has one: a checksum in
+    run.json says that all files of the run have one."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:
@@ -48,7 +50,7 @@ def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write ``path`` whole or not at all. Raise StoreError if that fails."""
+    """Write ``data`` to the file ``path``, whole or not at all. Raise StoreError if that fails."""
     part = path.with_name(path.name + ".part")
     try:
         part.write_bytes(data)
@@ -58,7 +60,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
-    """Return the bytes of ``path``. Raise OSError, or StoreError if its checksum in ``known`` (by name) differs."""
+    """Return the bytes of the file ``path``. Raise StoreError if they do not have the checksum that ``known`` has by
+    the file's name. Raise OSError if the file cannot be read."""
     data = path.read_bytes()
     if path.name in known and documents.checksum(data) != known[path.name]:
         raise changed(path, "its checksum does not fit")
@@ -66,7 +69,8 @@ def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
 
 
 def checksum_in(path: Path) -> str | None:
-    """Return the checksum that the document ``path`` states, or None."""
+    """Return the checksum that the document in the file ``path`` states; None if the file or the checksum is
+    missing."""
     with reading(path):
         return documents.checksum_in(path.read_bytes()) if path.is_file() else None
 
@@ -77,7 +81,7 @@ def changed(path: Path, why: str) -> StoreError:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any error from reading ``path`` into a StoreError."""
+    """Turn any error of the block, which reads the file ``path``, into a StoreError."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Run directories in a folder. bob removes only those whose run.json has an ``id`` and bob's version."""
+"""Lists and removes the run directories in a folder. bob removes only a directory whose run.json has an ``id`` and the
+version of bob."""
 
 import fcntl
 import os
@@ -23,27 +24,28 @@ class RunState(StrEnum):
     DONE = "done"
     STOPPED = "stopped"
     RUNNING = "running"
-    DAMAGED = "damaged"  # its run.json cannot be read, or is not bob's
-    NO_RUN = "no run"  # without a run.json: bob was killed early, or the folder is the user's own
+    DAMAGED = "damaged"  # its run.json cannot be read, or bob did not write it
+    NO_RUN = "no run"  # it lacks run.json: bob was killed early, or the folder is the user's own
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory. A field that run.json lacks is empty; ``kind`` is None then."""
+    """A run directory, as `bob runs` lists it. A field is empty if run.json lacks it; ``kind`` is then None."""
 
     path: str
     id: str
     state: RunState
     kind: RunKind | None
-    of: str  # the subject in words
+    of: str  # in words: the file system, program or set that the run is about
     started: str  # ISO 8601
     bytes: int  # on the disk
-    verdicts: Mapping[str, int]  # the count of each
+    verdicts: Mapping[str, int]  # how many cells have each verdict
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder`` in order of name, with runs on several kernels, and other nonempty
-    folders. Raise StoreError if ``folder`` cannot be read."""
+    """Yield the run directories in ``folder``, in the order of their names. Include those one level deeper, such as
+    runs on several kernels, and folders that contain no run and are not empty. Raise StoreError if ``folder`` cannot be
+    read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:
@@ -73,12 +75,13 @@ def _unknown(path: Path, state: RunState) -> KeptRun:
 
 
 def remove(path: Path) -> int:
-    """Remove a run directory; return its bytes. Raise StoreError if it is not one, or another bob writes it."""
+    """Remove the run directory ``path``, and return how many bytes it had on the disk. Raise StoreError if ``path`` is
+    not a run directory, or if another bob is writing it."""
     check_run(path)
     used = disk_use(path)
-    with writing([path, *_below(path)]):  # a column of a matrix may be written alone
+    with writing([path, *_below(path)]):  # another bob may be writing a single column of a matrix
         try:
-            rmtree(path.resolve())  # "." cannot be removed by that name
+            rmtree(path.resolve())  # rmtree refuses the path "."
         except OSError as error:
             raise StoreError(
                 f"cannot remove {error.filename or path}: {error.strerror}", hint="check its permissions"
@@ -96,7 +99,8 @@ def check_run(path: Path) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process of bob writes the run directory now. It tries a shared lock, and writes nothing."""
+    """Return whether a process of bob is writing the run directory ``path`` now. This function only tries a shared
+    lock; it writes nothing."""
     try:
         handle = os.open(path / LOCK, os.O_RDONLY)
     except OSError:
@@ -117,7 +121,7 @@ def disk_use(path: Path) -> int:
     used = 0
     for folder, _folders, names in os.walk(path):
         for name in (".", *names):
-            with suppress(OSError):  # it went meanwhile
+            with suppress(OSError):  # the file was removed meanwhile
                 used += (Path(folder) / name).lstat().st_blocks * 512
     return used
 
@@ -127,7 +131,8 @@ def _has_run(path: Path) -> bool:
 
 
 def _below(path: Path) -> list[Path]:
-    """Return the run directories in ``path``: columns of a matrix, lots of a search, kernels."""
+    """Return the run directories directly in ``path``: the columns of a matrix, the lots (batches) of a search, or the
+    runs on several kernels."""
     try:
         return sorted(inner for inner in path.iterdir() if not inner.is_symlink() and _has_run(inner))
     except OSError:

@@ -1,4 +1,4 @@
-"""A lock, so that one process at a time writes a run directory."""
+"""The lock of a run directory: only one process at a time may write the directory."""
 
 import fcntl
 import os
@@ -8,13 +8,14 @@ from pathlib import Path
 
 from bob.errors import StoreError
 
-LOCK = "lock"  # the locked file; it has the number of the process that locked it last
+LOCK = "lock"  # the name of the locked file; it contains the number of the process that locked it last
 
 
 @contextmanager
 def writing(paths: Sequence[Path]) -> Iterator[None]:
-    """Lock the run directories ``paths`` for the block. Raise StoreError if another bob writes one. The kernel releases
-    the lock (flock(2)) when the process ends. On a file system without locks, nothing is locked."""
+    """Lock the run directories ``paths`` while the block runs. Raise StoreError if another bob has locked one of them.
+    The kernel releases the lock (flock(2)) when the process ends. On a file system without locks, this locks
+    nothing."""
     with ExitStack() as locks:
         for path in paths:
             locks.enter_context(_locked(path))
@@ -37,7 +38,7 @@ def _locked(path: Path) -> Iterator[None]:
         except OSError:  # a file system without locks
             yield
             return
-        with suppress(OSError):  # a full disk: the file then lacks the number
+        with suppress(OSError):  # the disk is full, and the file lacks the number
             os.ftruncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield

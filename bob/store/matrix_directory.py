@@ -1,4 +1,5 @@
-"""The run directory of a matrix: run.json, result.json with the finished columns, and a run for each configuration."""
+"""The run directory of a matrix, which probes a set of configurations. It has run.json, result.json with the finished
+columns of the table, and a run directory for each column (one configuration)."""
 
 from __future__ import annotations
 
@@ -26,19 +27,20 @@ class MatrixDirectory(RunFolder):
 
     @cached_property
     def folders(self) -> list[Path]:
-        """The folders of the columns, in the order of the table."""
+        """The run directories of the columns, in the order of the table."""
         return [self.path / name for name in self.about()["columns"]]
 
     @property
     def written(self) -> list[Path]:
-        """All directories that change when the matrix is resumed."""
+        """All run directories that bob writes when it resumes the matrix."""
         return [self.path, *self.folders]
 
     def columns(self) -> list[RunDirectory]:
         return [RunDirectory(folder) for folder in self.folders]
 
     def save_columns(self, results: Sequence[tuple[Path, Result]]) -> Result:
-        """Keep and return the results of columns (by folder) as one, which is finished when all columns are."""
+        """Combine the results of columns (folder, result) into one, keep it, and return it. It counts as finished when
+        all columns of the table are finished."""
         times = [result.run.finished for _folder, result in results]
         finished = max(times) if len(times) == len(self.folders) and all(times) else ""
         about, first = self.about(), results[0][1].run

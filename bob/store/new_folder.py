@@ -1,4 +1,4 @@
-"""Checks that a folder can be made and written, before work begins."""
+"""Checks, before work begins, that bob can make a folder and write into it."""
 
 import os
 import tempfile
@@ -11,7 +11,8 @@ from bob.errors import UsageError
 
 
 def check_new_folder(path: Path, option: str) -> None:
-    """Raise UsageError unless the folder ``path`` can be made, or is empty and can be written."""
+    """Raise UsageError unless the folder ``path`` is new or empty, and bob can make it and write into it. The message
+    names the ``option``."""
     if path.is_dir() and os.access(path, os.R_OK) and any(path.iterdir()):
         raise UsageError(f"{option}: {path} is not empty", hint="name a new directory: each run has its own")
     check_folder(path, option)
@@ -19,8 +20,9 @@ def check_new_folder(path: Path, option: str) -> None:
 
 @contextmanager
 def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
-    """Restore ``path`` if a UsageError ends the block, so that the corrected command can use the same --out. The folder
-    stays if it was not empty before, or has finished work: a path that matches ``keeps``."""
+    """Remove what the block wrote into ``path`` if the block raises UsageError, so that the corrected command can use
+    the same --out. Keep the folder if it was not empty before, or has finished work: a path that matches the pattern
+    ``keeps``."""
     was_there = path.is_dir()
     is_new = not was_there or not any(path.iterdir())
     try:
@@ -34,7 +36,8 @@ def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Raise UsageError unless files can be made in the folder ``path``, which may not exist yet."""
+    """Raise UsageError unless bob can make files in the folder ``path``, which may not exist yet. The message names the
+    ``option``."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{option}: {path} is not a directory", hint="name another directory")
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
@@ -43,7 +46,8 @@ def check_folder(path: Path, option: str) -> None:
 
 
 def why_no_new_file(folder: Path) -> str | None:
-    """Return why no file can be made in ``folder``, or None. bob tries: permissions alone do not tell."""
+    """Return the reason that bob cannot make a file in ``folder``; None if bob can. bob tries to make one, since
+    permissions alone do not say."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

@@ -1,4 +1,5 @@
-"""The run directory: each phase writes its output before the next one starts.
+"""The run directory of a probe, a question (`bob try`) or a program. Each phase writes its output there before the next
+phase starts.
 
 ::
 
@@ -9,8 +10,8 @@
     RUN/recoveries/NNN/             the same files, of a crashed recovery (bob/recovery/)
     RUN/result.json, witnesses/     bob.result/2; bob.witness/1
 
-Each JSON file has its own checksum and those of its sources: recorded.json of logs, timeline and base, observed.json of
-recorded.json.
+Each JSON file has its own checksum, and the checksums of the files that it was made from. So recorded.json has those of
+the logs, the timeline and the base image; observed.json has that of recorded.json.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ from bob.trace.recording import Recording
 from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
 
-RUNS = Path("bob-runs")  # the default folder of runs, in the current directory
-FOLDERS = ("bases", "workloads", "witnesses")  # in every run directory, empty or not
+RUNS = Path("bob-runs")  # the default folder for run directories, in the current directory
+FOLDERS = ("bases", "workloads", "witnesses")  # every run directory has these folders, empty or not
 
 
 class RunDirectory(RunFolder):
-    """The run directory of a probe, a question or a program."""
+    """The run directory of a probe, a question (`bob try`) or a program. The ``folder`` of a workload is a path in
+    RUN/workloads, or of a recovery in RUN/recoveries."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +62,7 @@ class RunDirectory(RunFolder):
 
     @cached_property
     def is_sealed(self) -> bool:
-        """Whether the files have checksums: older versions wrote none."""
+        """Whether all files of the run have checksums. Older versions of bob wrote no checksums."""
         return checksum_in(self.path / "run.json") is not None
 
     @classmethod
@@ -72,7 +74,7 @@ class RunDirectory(RunFolder):
         return self.about().get("id")
 
     def planned(self) -> list[Workload]:
-        """Return the workloads that run.json asks for, in order. Raise StoreError if it names none."""
+        """Return the workloads that run.json lists, in order. Raise StoreError if run.json lacks the list."""
         about = self.about()
         with reading(self.path / "run.json"):
             return [decode(WorkloadDocument, one).workload for one in about["workloads"]]
@@ -106,7 +108,7 @@ class RunDirectory(RunFolder):
         return self.path / "recoveries" / f"{place:03d}"
 
     def save_recording(self, folder: Path, work: Work, base: Base, recording: Recording) -> None:
-        """Keep a recording that passed its check."""
+        """Keep ``recording``, which has passed its self-check, in ``folder``."""
         folder.mkdir(parents=True, exist_ok=True)
         files = {_log_name(number): disk.log for number, disk in enumerate(recording.disks)}
         files["timeline"] = recording.timeline.encode()
@@ -129,11 +131,13 @@ class RunDirectory(RunFolder):
         write_document(folder / "refused.json", encode(refused))
 
     def refusal(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and why it was refused; None if it was not."""
+        """Return the workload of ``folder`` and the reason that it was refused (it cannot be recorded); None if it was
+        not refused."""
         return self._refused(folder / "refused.json")
 
     def unobserved(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and why it was not observed; None if it was, or was not tried."""
+        """Return the workload of ``folder`` and the reason that bob did not observe it. Return None if bob observed it,
+        or has not tried it."""
         return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
 
     def _refused(self, path: Path) -> RefusedWorkload | None:
@@ -141,18 +145,20 @@ class RunDirectory(RunFolder):
             return None
         with reading(path):
             refused = decode(RefusedWorkload, self._document(path))
-            _ = refused.workload.workload  # or it has an unknown operation
+            _ = refused.workload.workload  # raises an error for an unknown operation
             return refused
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
-        """Keep why a workload was lost. A resumed run tries it again. ``trace`` is a traceback of bob's own, if any."""
+        """Keep the reason that a workload was lost, so that a resumed run tries the workload again. ``trace`` is the
+        traceback if bob itself failed."""
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
         write_document(folder / "lost.json", encode(RefusedWorkload.of(workload, reason)))
 
     def save_traceback(self, title: str, trace: str) -> Path:
-        """Keep the last traceback from judging the work of this ``title``; return its path."""
+        """Keep the traceback of a failure of bob in judging. ``title`` names the judged work. A later traceback
+        replaces it. Return the path of the file."""
         path = self.path / f"judging-{_slug(title)}.txt"
         write_whole(path, trace.encode())
         return path
@@ -162,18 +168,19 @@ class RunDirectory(RunFolder):
             (folder / name).unlink(missing_ok=True)
 
     def loss(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and why it was lost; None if it was not, or was done since."""
+        """Return the workload of ``folder`` and the reason that it was lost. Return None if it was not lost, or was
+        done later."""
         return self._refused(folder / "lost.json")
 
     def losses(self) -> int:
-        """Count the workloads and recoveries that were lost, and are tried again."""
+        """Return the number of workloads and recoveries that were lost, and that a resumed run tries again."""
         return sum(1 for kind in ("workloads", "recoveries") for _lost in self.path.glob(f"{kind}/*/lost.json"))
 
     def is_finished(self) -> bool:
         return "finished" in self.about() and not self.losses()
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
-        """Return the workload of a kept recording, the name of its base, and the recording."""
+        """Return the workload that was recorded into ``folder``, the name of its base image, and its recording."""
         with reading(folder / "recorded.json"):
             document = decode(RecordedDocument, self._document(folder / "recorded.json"))
             if document.run not in (None, self._id):
@@ -187,7 +194,8 @@ class RunDirectory(RunFolder):
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
     def case(self, folder: Path, subject: Subject, model: DeviceModel) -> Case:
-        """Return a kept recording of operations as a case. Raise RecordingError if the recording fails its check."""
+        """Return the recording in ``folder``, which is of operations and not of a program, as a case to explore. Raise
+        RecordingError if the recording fails its self-check."""
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)
 
@@ -198,8 +206,9 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep and return observations, with an earlier loss of a guest: ``first_loss``, or one of an earlier session.
-        If this session lost a guest, a resumed run tries the workload again, unless the observations are final."""
+        """Keep and return the observations of ``workload``, with a note if an earlier guest was lost. ``first_loss``
+        says how this session lost a guest before; without it, the note is from an earlier session. If the last guest
+        was lost, too, a resumed run tries the workload again, unless the observations are final."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final
@@ -217,14 +226,14 @@ class RunDirectory(RunFolder):
         return (folder / "recorded.json").is_file()
 
     def is_done(self, folder: Path) -> bool:
-        """Return whether a workload was observed, or could not be recorded. A lost one is not done: bob tries it
-        again."""
+        """Return whether a workload was observed, or could not be recorded. A lost workload is not done: a resumed run
+        tries it again."""
         if (folder / "lost.json").is_file():
             return False
         return self.is_observed(folder) or (folder / "refused.json").is_file()
 
     def is_tried(self, folder: Path) -> bool:
-        """Return whether a workload was done, or lost in the attempt."""
+        """Return whether a workload is done, or was lost when bob tried it."""
         return self.is_observed(folder) or self.unobserved(folder) is not None
 
     def observed(self, folder: Path) -> Observations:
@@ -235,7 +244,7 @@ class RunDirectory(RunFolder):
             return document.observed
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
-        """Keep a witness; return its path within the run."""
+        """Keep a witness as the file ``name``.json, and return the file's path within the run directory."""
         write_document(self.path / "witnesses" / f"{name}.json", document)
         return f"witnesses/{name}.json"
 
@@ -249,7 +258,7 @@ def _log_name(disk: int) -> str:
 
 
 def now() -> str:
-    """Return the time, ISO 8601, UTC."""
+    """Return the current time in UTC, in ISO 8601."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -258,13 +267,15 @@ def new_identity() -> str:
 
 
 def check_runs(out: Path | None, option: str = "--out") -> None:
-    """Raise UsageError if ``out``, the value of ``option``, is unset and no new folder can be made in bob-runs."""
+    """Raise UsageError if ``out`` is None and bob cannot make a folder in ./bob-runs. The message names the ``option``
+    that ``out`` belongs to."""
     if out is None:
         check_new_folder(RUNS / "new", option)
 
 
 def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
-    """Return the request of a run, to go on with it on ``host``. Raise StoreError if run.json lacks it."""
+    """Return the request in run.json, so that bob can continue the run on ``host``. Raise StoreError if run.json lacks
+    a readable request."""
     try:
         return request_from_json(run.about()["request"], host)
     except UsageError:

@@ -1,4 +1,4 @@
-"""The documents of a run directory: base images, recordings, observations, refusals (docs/formats.md)."""
+"""The JSON documents of a run directory: base images, recordings, observations and refusals (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BaseDocument(Document, frozen=True, kw_only=True):
     length: int
     effective_options: str
     mkfs: str
-    disks: tuple[int, ...] = ()  # empty for one disk
+    disks: tuple[int, ...] = ()  # empty if there is one disk
     image: bytes
 
     @classmethod
@@ -34,15 +34,15 @@ class BaseDocument(Document, frozen=True, kw_only=True):
 
 
 class RecordedDocument(Document, frozen=True, kw_only=True):
-    """A recording without its logs and timeline, which are files beside it."""
+    """A recording without its logs and its timeline, which are files in the same folder."""
 
     run: str | None = None
     workload: WorkloadDocument
     base: str
     base_checksum: str | None = None
-    checksums: Mapping[str, str] = field(default_factory=dict)  # checksums by the names of files
+    checksums: Mapping[str, str] = field(default_factory=dict)  # the checksums of logs and timeline, by file name
     devices: tuple[tuple[int, int], ...] = ()
-    device: tuple[int, int] | None = None  # in older documents
+    device: tuple[int, int] | None = None  # in older documents, instead of devices
     effective_options: str
     inodes_before: dict[str, int]
     inodes_after: dict[str, int]
@@ -62,7 +62,8 @@ class RecordedDocument(Document, frozen=True, kw_only=True):
 
 
 class ObservedDocument(Document, frozen=True, kw_only=True):
-    """The observations of a workload. ``contents`` are all ``chunks`` (lengths) end to end, packed."""
+    """The observations of a workload. ``contents`` are all chunks of file contents, one after the other, compressed.
+    ``chunks`` are the lengths of these chunks."""
 
     recorded_checksum: str | None = None
     states: tuple[ExploredState, ...]
@@ -94,7 +95,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @property
     def observed(self) -> Observations:
-        """Raise ValueError if the contents do not have the length of the chunks."""
+        """The observations. Raise ValueError if the contents are not as long as all chunks together."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")
@@ -104,8 +105,8 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
 
 class RefusedWorkload(Document, frozen=True):
-    """A workload that could not be recorded or observed: the files refused.json and lost.json. ``fall`` is a panic or
-    hang of the kernel in both attempts."""
+    """A workload that could not be recorded (the file refused.json), or whose guest was lost (lost.json). ``fall`` is
+    the panic or hang of the kernel, if the kernel fell in both attempts."""
 
     workload: WorkloadDocument
     reason: str
@@ -117,7 +118,8 @@ class RefusedWorkload(Document, frozen=True):
 
     @classmethod
     def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
-        """Return the workload with the step at the kernel's panic or hang, and the kernel's words."""
+        """Return ``workload`` as refused because the kernel panicked or hung. The reason names the step of the workload
+        and has the kernel's words."""
         verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
         return cls.of(workload, f"{words}: {fall.said}", fall)

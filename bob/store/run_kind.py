@@ -1,4 +1,4 @@
-"""A run's folder, and its kind by its run.json."""
+"""A folder that keeps a run, and the kind of the run, which follows from the fields of its run.json."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from bob.store.files import read_document, rewrite_document, write_document
 
 
 class RunKind(StrEnum):
-    """The command that made a run directory."""
+    """The command of bob that made a run directory."""
 
     PROBE = "probe"
     MATRIX = "matrix"
@@ -31,7 +31,8 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
 
 
 def subject_of(about: Mapping[str, Any]) -> str:
-    """Return the subject of a run in words; empty if the run.json of another version lacks it."""
+    """Return what a run tests, in words, by its run.json (``about``). Return an empty string if another version of bob
+    wrote a run.json without these words."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:
@@ -46,12 +47,13 @@ def subject_of(about: Mapping[str, Any]) -> str:
 
 
 def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
-    """Return whether a run is one of `bob app` or `bob try`, which always start from the beginning."""
+    """Return whether a run, by its run.json (``about``), is of `bob app` or `bob try`. These commands always start from
+    the beginning."""
     return kind_of(about) in (RunKind.APP, RunKind.TRY)
 
 
 def instead_of_resuming(path: Path) -> str:
-    """Return the hint for a run directory that cannot be resumed."""
+    """Return the hint for the user who asked to resume ``path``, a run directory that cannot be resumed."""
     quoted = shlex.quote(str(path))
     if (path / "result.json").exists():
         return f"bob show {quoted} shows what is finished; the same command starts again"
@@ -65,7 +67,7 @@ def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
 
 
 class RunFolder:
-    """A folder with a run.json, and a result.json as soon as there is a result."""
+    """A folder with a run.json, and with a result.json once the run has a result."""
 
     kind: ClassVar[RunKind]
 
@@ -80,7 +82,8 @@ class RunFolder:
 
     @classmethod
     def made(cls, path: Path, about: Mapping[str, Any], folders: Sequence[str] = ()) -> Self:
-        """Make the directory with empty ``folders``. Raise StoreError if it is not empty."""
+        """Make the run directory ``path`` with run.json (``about``) and the empty subfolders ``folders``. Raise
+        StoreError if the directory exists and is not empty."""
         with _empty_folder(path):
             for folder in folders:
                 (path / folder).mkdir()
@@ -94,7 +97,7 @@ class RunFolder:
         rewrite_document(self.path / "run.json", {**self.about(), **more})
 
     def reopen(self) -> None:
-        """Note that the run is not finished, because something was lost."""
+        """Mark the run as not finished, because a workload was lost."""
         about = self.about()
         if about.pop("finished", None) is not None:
             rewrite_document(self.path / "run.json", about)

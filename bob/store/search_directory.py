@@ -1,5 +1,6 @@
-"""The run directory of a search. run.json has the request (bob/search/spaces.py) and the lots, result.json the
-finished lots as one column. Each lot is a run of its own (lot-001/): one run would have too many workloads."""
+"""The run directory of a search. A search has lots (batches of workloads). Each lot is a run of its own (lot-001/),
+since one run would have too many workloads. The file run.json has the request (bob/search/spaces.py) and a list of the
+lots. The file result.json has the finished lots as one column."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class SearchDirectory(RunFolder):
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Empty the directory after a search without results."""
+        """Remove the files of a search without results."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
                 rmtree(folder, ignore_errors=True)
@@ -30,15 +31,17 @@ class SearchDirectory(RunFolder):
             (self.path / name).unlink(missing_ok=True)
 
     def lots(self) -> list[tuple[Path, int]]:
-        """Return the folders of the lots that were begun, each with its number of workloads."""
+        """Return the folder of each lot that was begun, and the number of workloads in the lot."""
         return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
     def known(self) -> list[int]:
-        """Return how many earlier lots had results when each lot was chosen: all, unless lots run side by side."""
+        """Return, for each lot, how many earlier lots had results when bob chose its workloads: all of them, unless
+        lots run side by side."""
         return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
 
     def begin(self, workloads: int, known: int | None = None) -> Path:
-        """Note a new lot, and return its path. ``known`` is as in :meth:`known` (None: all)."""
+        """Add a lot with this number of ``workloads`` to run.json, and return its path. ``known`` is the number of
+        earlier lots with results (None: all)."""
         lots = self.about()["lots"]
         name = f"lot-{len(lots) + 1:03d}"
         self.note(lots=[*lots, [name, workloads, *([] if known in (None, len(lots)) else [known])]])

@@ -1,4 +1,4 @@
-"""File systems, as declared in file-systems/NAME.toml, or in a file of the user's own."""
+"""File systems under test, as data. Each is declared in file-systems/NAME.toml, or in a file of the user's own."""
 
 import re
 import shlex
@@ -16,13 +16,13 @@ from bob.schema import Amount, Declaration, adapt, declared, field, mistakes_in,
 from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
-DEVICE = "DEVICE"  # stands for the device's path in the commands of a declaration
+DEVICE = "DEVICE"  # this word in a declaration's command means the path of the device
 HINT = "see docs/formats.md"
 ExitCode = Annotated[int, Meta(ge=0, lt=256)]
 
 
 class Log(StrEnum):
-    """Formats whose log bob finds (:mod:`bob.blocks.xfs_geometry`)."""
+    """The file systems whose log (journal) bob finds on the disk (:mod:`bob.blocks.xfs_geometry`)."""
 
     NONE = ""
     XFS = "xfs"
@@ -35,26 +35,30 @@ _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """How bob makes, mounts and recovers a file system, and how long it waits for it. Sizes are in bytes, times in
+    """How bob makes, mounts and recovers a file system, and how long bob waits for it. Sizes are in bytes, times in
     guest seconds.
 
-    ``driver`` is its name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs`` makes the same
-    file system in each run (UUID, hash seed). It works without discards, which would erase the stale pattern, and
-    without background initialisation. A boot after a crash would run ``check`` before the mount (empty if the mount
-    recovers). bob runs ``repair`` if a crash state does not mount. ``device`` is the default size of the disk,
-    ``smallest`` the least that mkfs takes.
+    ``driver`` is the file system's name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs``
+    makes the same file system in each run (UUID, hash seed). It works without discards, which would erase the stale
+    pattern (bob's known content of unused sectors), and without background initialisation. ``check`` is the command
+    that a boot after a crash would run before the mount (empty if the mount itself recovers). bob runs ``repair`` if a
+    crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the smallest size that mkfs
+    accepts.
 
-    It commits changes within ``commit``, and is done when the device has had no write for ``quiet``, longer than all
-    its timers. If it never stops writing, it gets ``enough`` after the operations (0: no limit). If it
-    ``keeps_commits`` in memory, bob syncs it after the silence.
+    The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
+    for ``quiet`` seconds, longer than all timers of the file system. If the file system never stops writing, bob waits
+    ``enough`` seconds after the operations (0: no limit). If the file system ``keeps_commits`` in memory, bob syncs it
+    after the wait.
 
-    ``names`` are (mount options, the literature's name for these). ``forgets`` says that recovery takes each block by
-    itself, and old blocks like new ones (:mod:`bob.observe.predict`). ``log`` is then the format of its log, whose
-    remains do not count (:mod:`bob.observe.leftovers`). ``refusals`` are operations that it lacks, with the kernel's
-    messages (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, inode numbers change at each mount. The optional
-    ``checker`` looks at a disk without a change; a code of ``clean`` means that all is well. ``expected_messages`` are
-    regular expressions for messages of the kernel after any crash. ``declaration`` is the text of the user's own file
-    (empty if bob ships it), so that a result can do without that file."""
+    ``names`` are pairs (mount options, the literature's name for them). ``forgets`` says that recovery handles each
+    block by itself, and that an old block and a new block lead to the same result (:mod:`bob.observe.predict`). ``log``
+    is then the format of the log, whose remains after recovery do not count (:mod:`bob.observe.leftovers`).
+    ``refusals`` are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`).
+    Without ``lasting_inodes``, inode numbers change at each mount. The optional command ``checker`` checks a disk
+    without changing it; an exit code in ``clean`` means that it has no complaint. ``expected_messages`` are regular
+    expressions for messages that the kernel prints after any crash. ``declaration`` is the text of the user's own file
+    (empty if bob ships it), so that a result does not depend on that file.
+    """
 
     name: str
     driver: str
@@ -88,7 +92,8 @@ class FileSystem:
 
 
 class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file of a file system: sizes in MiB, commands as lines of a shell, and the operations that it ``lacks``."""
+    """The content of a TOML file that declares a file system. Sizes are in MiB. Commands are lines of a shell.
+    ``lacks`` maps the operations that the file system lacks to the kernel's messages."""
 
     driver: str | None = None
     module: str | None = None
@@ -114,7 +119,7 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
     expected_messages: tuple[str, ...] = ()
 
     def file_system(self, name: str) -> FileSystem:
-        """Return the file system ``name``. Raise ValueError for a mistake."""
+        """Return the declared file system, with this ``name``. Raise ValueError for a mistake in the declaration."""
         if unknown := [word for word in self.lacks if word not in LACKABLE]:
             raise ValueError(f"lacks: unknown operation {unknown[0]!r}; expected one of {', '.join(LACKABLE)}")
         for one in self.expected_messages:
@@ -138,7 +143,8 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def file_system(word: str) -> FileSystem:
-    """Return a shipped file system by name, or the user's by its file's path. Raise UsageError if unknown or wrong."""
+    """Return the file system that ``word`` means: the name of a shipped one, or the path of the user's file. Raise
+    UsageError if the name is unknown, or the file has a mistake."""
     if is_file(word):
         path = Path(word)
         text = toml(path, "is this the file that declares the file system? See docs/extend.md")
@@ -158,7 +164,7 @@ def is_file(word: str) -> bool:
 
 
 def declared_by(name: str, text: str) -> FileSystem:
-    """Return the user's file system in the ``text`` of NAME.toml. Raise UsageError for mistakes."""
+    """Return the file system that the user's file NAME.toml declares by ``text``. Raise UsageError for a mistake."""
     if not _NAME.fullmatch(name):
         hint = "expected at most 40 letters, digits and . _ + -: tables use this name"
         raise UsageError(f"invalid file system name {name!r}", hint=hint)
@@ -167,7 +173,7 @@ def declared_by(name: str, text: str) -> FileSystem:
 
 @cache
 def file_systems() -> dict[str, FileSystem]:
-    """Return the shipped file systems, by name. Raise UsageError for a mistake in one."""
+    """Return all shipped file systems, by name. Raise UsageError for a mistake in one of their files."""
     files = sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)
     return {path.stem: _read(path.stem, toml(path, HINT)) for path in files}
 
