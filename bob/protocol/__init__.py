@@ -1,1 +1,2 @@
-"""The update protocol of a program: what each of its system calls changes, and what of that a crash has left."""
+"""The update protocol of a program: what each of its system calls changes in the file system, and how much of these
+changes a crash state has."""

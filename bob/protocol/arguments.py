@@ -1,4 +1,4 @@
-"""The places of values in the arguments of system calls, as strace writes them, and the meaning of these."""
+"""The arguments of system calls, as strace writes them: their indexes, and what they mean."""
 
 import re
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bob.program.strace import SystemCall, unescaped
 from bob.workload.operations import Allocation, How, Special
 
-OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}  # the place of the name in a call's arguments
+OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}  # the index of the file's name among a call's arguments
 LINKS = {"link": (0, 1), "linkat": (1, 3)}
 MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
 SYMLINKS = {"symlink": 1, "symlinkat": 2}
@@ -17,11 +17,16 @@ OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
 TRUNCATES = {"truncate": 0}
 COPIES = ("sendfile", "copy_file_range")
-INTO = {"splice": 2, "ioctl": 0, "mmap": 4}  # place of the descriptor; its file may change in an unknown way
-MAPPED, STORE = "mapped", "store"  # bob's own: a watched mapping, a store through it (bob.agent.inside.stores)
+INTO = {"splice": 2, "ioctl": 0, "mmap": 4}  # index of a descriptor whose file may change in an unknown way
+MAPPED, STORE = (
+    "mapped",
+    "store",
+)  # bob's names for a watched mapping, and a store through one (bob.agent.inside.stores)
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
-OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")  # names of open files
+OPEN_FILE = re.compile(
+    r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)"
+)  # a name in /proc or /dev that means an open file
 _SOCKET = re.compile(r'sun_path=("[^"]+")')
 _MODE = re.compile(r"\b0[0-7]{2,4}\b")
 _HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}
@@ -29,7 +34,8 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Return whether a call follows its path if that is a link; an unnamed open file looks like one (linkat(2))."""
+    """Return whether a call follows the path that it names, if the path leads to a symbolic link. An open file without
+    a name also has a path that looks like a link (linkat(2)); the result is false for it."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -42,13 +48,15 @@ def process_of(open_file: re.Match[str], call: SystemCall) -> int:
 
 
 def has_no_name(call: SystemCall, place: int) -> bool:
-    """Return whether the name at ``place`` is empty, so it means the descriptor before it (AT_EMPTY_PATH)."""
+    """Return whether the name at index ``place`` is empty, so that the call means the descriptor before it
+    (AT_EMPTY_PATH)."""
     return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
 class KernelCopy(NamedTuple):
-    """A copy in the kernel: the arguments with its descriptors, and where it reads and writes (bytes; None: at the
-    file's position, which advances)."""
+    """A copy that the kernel makes between two files. ``out_of`` and ``into`` are the indexes of the arguments with the
+    descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on; None stands for the position of
+    the open file, which advances."""
 
     out_of: int
     into: int
@@ -63,13 +71,15 @@ def copy_of(call: SystemCall) -> KernelCopy:
 
 
 def _offset(argument: str) -> int | None:
-    """Return a number behind a pointer as the call begins: ``[0] => [100]``, ``[0 => 100]``; None for NULL."""
+    """Return the number that a pointer argument points to when the call begins, from ``[0] => [100]`` or ``[0 =>
+    100]``; None for NULL."""
     found = re.search(r"\d+", argument)
     return int(found[0]) if found else None
 
 
 def as_mknod(call: SystemCall) -> SystemCall:
-    """Return a bind(2) of a socket to a name as mknod(2) (unix_bind_bsd, net/unix/af_unix.c), other calls unchanged."""
+    """Return a bind(2) of a socket to a name as the mknod(2) that has the same effect (unix_bind_bsd,
+    net/unix/af_unix.c). Return any other call unchanged."""
     found = _SOCKET.search(call.arguments[1]) if call.name == "bind" else None
     return call if found is None else replace(call, name="mknod", arguments=(found[1], "S_IFSOCK|0777"))
 
@@ -89,7 +99,8 @@ def how_of(call: SystemCall) -> How | None:
 
 
 def allocation(mode: str) -> Allocation:
-    """Return the operation that flags of fallocate(2) request, if they move no ranges."""
+    """Return the kind of allocation that the flags ``mode`` of fallocate(2) request. Flags that move ranges of the file
+    are not allowed here."""
     if "PUNCH_HOLE" in mode:
         return Allocation.PUNCH
     if "ZERO_RANGE" in mode:
@@ -108,7 +119,7 @@ def permissions(argument: str) -> int:
 
 
 def identity(argument: str) -> int:
-    """Return a user or group; -1: unchanged."""
+    """Return the user or group number in an argument; -1 means that the call leaves it unchanged."""
     number = int(argument, 0)
     return -1 if number == 2**32 - 1 else number
 

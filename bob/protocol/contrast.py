@@ -1,6 +1,8 @@
-"""Finds the reliances of a program: compares a refused crash state with accepted ones after the same output (OSDI'14,
-section 3). The nearest accepted state with more calls shows which calls are missing. The nearest one with fewer calls
-shows which came too early. Groups of calls that must persist together come first (section 3.4)."""
+"""Find what a program relies on, its *reliances*: compare a refused crash state with accepted ones after the same
+output (OSDI'14, section 3). A state is a row of *presences*, which say how much of each call's effect it has.
+
+The nearest accepted state with more calls shows which calls are missing. The nearest accepted state with fewer calls
+shows which calls came too early. Groups of calls that must persist together are sought first (section 3.4)."""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from bob.observe.observation import Presence
 from bob.protocol.untold import Untold
 
 PresenceByCall = Mapping[int, Presence]
-MOST_NAMED = 3  # calls in a sentence
+MOST_NAMED = 3  # calls that one sentence names
 
 
 class Reliance(StrEnum):
@@ -29,7 +31,8 @@ class Reliance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a crash state is refused: the calls ``missing`` or ``there`` too early, and other differences (phrases)."""
+    """Why the checker refuses a crash state. The calls ``missing`` should be there, the calls ``there`` came too early,
+    and ``beside`` has phrases for other differences."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
@@ -38,8 +41,8 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """The reliance as a key to compare: calls that must persist together are one set, and byte ranges do not
-        count."""
+        """The reliance as a key, equal for equal reliances. For calls that must persist together, both sets of calls
+        are one. Byte ranges do not count."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
@@ -77,7 +80,8 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The difference between two states: ``calls``, other differences (phrases), and calls with different ``parts``."""
+    """The difference between two states: the ``calls`` that only one of them has, phrases for other differences, and
+    the calls that differ in the ``parts`` that persisted."""
 
     calls: tuple[int, ...]
     beside: tuple[str, ...] = ()
@@ -85,7 +89,8 @@ class Contrast:
 
 
 class Presences:
-    """The presences of states (rows) by call (columns); ``untold`` are differences that no call explains."""
+    """A table: how much of the effect of each call (column) is in each state (row). ``untold`` has, by row, the
+    differences that no call explains."""
 
     def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
         self._untold = untold
@@ -97,7 +102,7 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """Return this table with undecided presences replaced by those of ``known``, row by row."""
+        """Return this table, with each undecided presence replaced by the presence in the same row of ``known``."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -112,11 +117,12 @@ class Presences:
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
-        """Return how ``state`` differs from the nearest row with the same calls, with these and more, and with only
-        some of these (None: no such row). The nearest row has the fewest differences, undecided calls included. The
-        result has calls that certainly differ, else those that may."""
+        """Return how ``state`` differs from three rows: the nearest row with the same calls, the nearest with
+        additional calls, and the nearest with fewer calls (None if the table lacks such a row). The nearest row has the
+        fewest differences; a call that is undecided in one of the two counts as a difference. A contrast names the
+        calls that certainly differ, or else those that may differ."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
-        differ = np.flatnonzero((self._table != mine).any(axis=0))  # mostly few of thousands of calls
+        differ = np.flatnonzero((self._table != mine).any(axis=0))  # usually a few among thousands of calls
         few = Presences((), self._untold)
         few._calls, few._table = tuple(self._calls[place] for place in differ), self._table[:, differ]
         torn = [call for call, effect in state.items() if effect is Presence.PARTIAL]
@@ -141,7 +147,8 @@ class Presences:
     def _first(
         self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
     ) -> Contrast | None:
-        """Return the fitting row of least cost; among equals, the first by named, then by differing ``torn`` calls."""
+        """Return the contrast with the cheapest row among those that ``fits`` marks. Equally cheap rows are ordered by
+        the calls in ``named``, and then by the ``torn`` calls whose parts differ."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -158,9 +165,10 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
-    """Return why a state (``refused``, with ``own`` unexplained values) is refused and ``accepted`` ones are not."""
+    """Return why the state ``refused`` is refused while the states ``accepted`` are accepted. ``own`` has the values in
+    the refused state that no call explains."""
     alike, missing, there = accepted.nearest(refused, own)
-    if alike is not None and alike.parts:  # the part of a call that persisted decides
+    if alike is not None and alike.parts:  # the states differ only in the part of a call that persisted
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
     others = [one for one in (missing, there) if one is not None]
     if alike is not None and not (alike.beside and any(not one.beside for one in others)):
@@ -173,8 +181,9 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation``. If calls must be durable, only those before call ``told_by`` stay, if any: accepted
-    states often have later calls only because these persisted together."""
+    """Return the ``explanation`` with fewer calls that must be durable: only those before call ``told_by``, which wrote
+    the output, if there are such calls. (Accepted states often have later calls only because these persisted together
+    with earlier ones.)"""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -182,14 +191,15 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """Explain a ``refused`` state if none is accepted: by the calls before ``told_by`` that are not there in full."""
+    """Return an explanation of the ``refused`` state for the case that no state is accepted: the calls before
+    ``told_by`` whose effects it lacks, in part or whole."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:
-    """Return the explanation that names fewer calls: its accepted states are nearer."""
+    """Return the explanation that names fewer calls, because it comes from nearer accepted states."""
     if Reliance.UNCLEAR in (one.reliance, other.reliance):
         return other if one.reliance is Reliance.UNCLEAR else one
     size, another = ({*each.missing, *each.there} for each in (one, other))
@@ -214,13 +224,13 @@ def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
 
 
 CallGroup = tuple[int, ...]  # numbers of calls, ascending
-_OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER  # reliances on calls alone
+_OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER  # reliances that concern calls, and not an output
 
 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
     """Return the groups of ``changing`` calls that must persist together. ``accepted[k]`` says whether the checker
-    accepts the result of the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. Groups
-    neither begin nor end with an output."""
+    accepts the result of the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. A group
+    neither begins nor ends with an output."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
@@ -239,8 +249,9 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """Return the ``explanation``, or that of a whole group, if the crash came inside the group or only its members are
-    in the explanation. An output that came too early stays a reason of its own."""
+    """Return the ``explanation``, or instead the explanation by a whole group of ``found``. A group explains the state
+    if the crash came inside the group, or if the explanation names only members of the group. The explanation stays
+    unchanged if it says that calls must be durable before an output."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}
@@ -253,7 +264,7 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the last call that is there, if all up to it are and none after it; else None."""
+    """Return the last call that is there, if the state has all calls up to it and none after it; else None."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

@@ -1,4 +1,4 @@
-"""The open files of a program's processes: the file behind a descriptor, and the position in it."""
+"""The open files of a program's processes: which file a descriptor means, and the position in the file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bob.protocol.arguments import MAPPED
 from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
-PAGE = 4096  # bytes; mappings are whole pages
-_DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")  # hexadecimal in calls without data (bob.program.strace.READS)
+PAGE = 4096  # bytes; a mapping consists of whole pages
+_DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")  # hexadecimal in the calls of bob.program.strace.READS
 
 
 @dataclass(slots=True)
@@ -32,9 +32,10 @@ class OpenFile:
         return self.position - count
 
     def start_of(self, write: SystemCall, size: int) -> int:
-        """Return the first byte that a ``write`` to a file of ``size`` bytes writes; advance the position unless it has
-        an offset. Linux appends to a file opened with O_APPEND whatever the offset is (pwrite(2), BUGS). RWF_APPEND of
-        pwritev2(2) does so for one call, and there -1 means no offset."""
+        """Return the offset of the first byte that the call ``write`` writes to a file of ``size`` bytes. If the call
+        gives no offset, the position advances. Linux appends to a file that was opened with O_APPEND, whatever the
+        offset (pwrite(2), BUGS). The flag RWF_APPEND of pwritev2(2) does so for one call, and in pwritev2(2) the offset
+        -1 means that no offset is given."""
         count = write.result or 0
         offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
         appends = self.appends
@@ -49,7 +50,8 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Bytes ``start`` to ``end`` of a ``file`` (None: not followed) at ``address``; ``path`` was the file's path."""
+    """A mapping at ``address`` of the bytes ``start`` to ``end`` of a ``file`` (None: bob does not follow the file).
+    ``path`` is the file's path at the time of the mmap(2)."""
 
     file: int | None
     path: str
@@ -63,14 +65,15 @@ class Mapping:
 
 
 class Mappings:
-    """The shared mappings of files (``by_path``: watched ones). Threads share them, fork copies, execve drops them."""
+    """The shared mappings of files, by process. ``by_path`` has the files with a watched mapping. Threads share their
+    mappings, a fork copies them, and execve drops them."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
-        """Process an mmap(2) of a ``file`` (None: an irrelevant file)."""
+        """Note the mapping that an mmap(2) of ``file`` made (None: a file that does not matter)."""
         assert call.result is not None
         start = int(call.arguments[5], 0)
         made = Mapping(file, call.path(4), call.result, start, start + _pages(call.arguments[1]))
@@ -90,7 +93,7 @@ class Mappings:
             self._move(call)
 
     def _cut(self, pid: int, start: int, end: int) -> list[Mapping]:
-        """Unmap the addresses ``start`` up to ``end``; return what they had."""
+        """Remove the addresses from ``start`` up to ``end`` from the mappings; return the mappings that were there."""
         gone, left = list[Mapping](), list[Mapping]()
         for one in self._of.of(pid):
             last = one.address + one.end - one.start
@@ -116,7 +119,8 @@ class Mappings:
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
-        """Return the mapping of an msync(2): the range of the last mapping with its address."""
+        """Return the range that an msync(2) syncs, as a part of the latest mapping that contains its address. Return
+        None if no mapping does."""
         address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:
@@ -150,7 +154,7 @@ class Descriptors:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
-        """Process a call that has opened a file; None: an irrelevant file."""
+        """Note the open file behind the descriptor that a call returned (None: a file that does not matter)."""
         assert call.result is not None
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)
@@ -177,7 +181,8 @@ class Descriptors:
         self._tables.put(call.pid, table)
 
     def _closed(self, call: SystemCall) -> None:
-        """Close descriptors: the next file with these numbers may be a pipe, which no call shows."""
+        """Forget descriptors that a call closes: the next file with such a number may be a pipe, which no traced call
+        shows."""
         table, first = self._tables.of(call.pid), _number(call.arguments[0])
         last = first if call.name == "close" else _number(call.arguments[1])
         numbers = {one for one in table.files if first <= one <= last}
@@ -187,7 +192,8 @@ class Descriptors:
             table.drop(numbers)
 
     def _changed(self, call: SystemCall) -> None:
-        """Process a dup or an fcntl: it may duplicate, set O_APPEND, or say what execve closes."""
+        """Note the effect of a dup or an fcntl, which may duplicate a descriptor, set O_APPEND, or decide whether
+        execve closes the descriptor."""
         if call.name == "dup2" and call.result == _number(call.arguments[0]):
             return  # both are the same descriptor: nothing changes
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
@@ -202,14 +208,16 @@ class Descriptors:
             self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
     def _read(self, call: SystemCall) -> None:
-        """Move the open file on, unless the call has an offset (preadv2: not -1)."""
+        """Advance the position of the open file that a call reads, unless the call gives an offset (in preadv2, -1 is
+        not an offset)."""
         open_file = self.at(call, 0)
         is_at_offset = call.name == "preadv2" and _number(call.arguments[3]) not in (-1, 2**64 - 1)
         if open_file is not None and not is_at_offset:
             open_file.moved_on(call.result or 0)
 
     def at(self, call: SystemCall, place: int) -> OpenFile | None:
-        """Return the open file behind the argument at ``place``; None if it is not known."""
+        """Return the open file behind the descriptor in the argument at index ``place``; None if bob does not know
+        it."""
         is_one = _DESCRIPTOR.fullmatch(call.arguments[place].partition("<")[0])
         return self.numbered(call.pid, _number(call.arguments[place])) if is_one else None
 

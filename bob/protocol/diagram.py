@@ -1,5 +1,6 @@
-"""The update protocol of a program as a diagram (OSDI'14, Figure 4): steps, the orders that its syncs give, and its
-needs. Similar steps and rounds of a loop are folded, unless a need is about them."""
+"""The update protocol of a program as a diagram (OSDI'14, Figure 4). It shows the program's steps (calls and outputs),
+the order that its syncs enforce, and its needs (what it relies on). Similar steps are folded into one row, and so are
+the rounds of a loop, unless a need is about such a step."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -17,8 +18,8 @@ from bob.workload import operations as ops
 
 LONGEST_ROUND = 12  # steps
 FEWEST_ROUNDS = 3
-MOST_ROWS = 120  # in a picture; those in the middle are counted, unless a need is about them
-MOST_NEEDS, MOST_ENDS = 8, 3  # in a picture; steps at either end of each
+MOST_ROWS = 120  # in a picture; rows in the middle are only counted, unless a need is about them
+MOST_NEEDS, MOST_ENDS = 8, 3  # needs in a picture; steps at either end of one need
 ROOT = "/"
 
 
@@ -29,9 +30,10 @@ class StepKind(StrEnum):
 
 
 class DiagramStep(Document, frozen=True):
-    """System call ``number`` of a recording: ``verb`` and ``more`` ("append", "512 bytes at 0"), about ``path``.
-    ``told`` is its output, a character a byte. ``program`` made it in ``function`` (empty: unknown), as ``process``
-    (from 1, by first step). ``covers`` has the steps that it makes durable and no earlier sync did."""
+    """A step: the system call ``number`` of a recording, as ``verb``, ``path`` and ``more`` (such as "append", "/f",
+    "512 bytes at 0"). ``told`` is the output that it wrote, one character for each byte. ``program`` made the call in
+    ``function`` (empty: unknown), as process number ``process`` (from 1, in the order of first steps). If the step is a
+    sync, ``covers`` has the steps that it makes durable and that no earlier sync made durable."""
 
     number: int
     kind: StepKind
@@ -58,8 +60,9 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A reliance of the program, as a ``sentence``: the steps ``first`` must come before the steps ``then`` (empty for
-    an atomic group). If ``is_durable``, ``then`` is the step of the output."""
+    """A reliance of the program, in words in ``sentence``. The steps ``first`` must persist before the steps ``then``.
+    Without ``then``, the steps ``first`` must persist together. If ``is_durable``, ``then`` is the step of an output,
+    and the steps ``first`` must be durable before it."""
 
     sentence: str
     first: tuple[int, ...]
@@ -69,7 +72,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DiagramRow:
-    """Similar ``steps``, in succession or in rounds of ``loop`` (its number). ``is_gap``: rows are left out here."""
+    """Similar ``steps`` in one row: they follow each other, or are the same step of each round of the loop with number
+    ``loop``. ``is_gap``: the row stands for rows that are left out."""
 
     steps: tuple[DiagramStep, ...]
     loop: int | None = None
@@ -82,8 +86,9 @@ class DiagramRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """``rows`` in program order; ``needs``, with indexes of rows instead of steps; ``orders``: the rows that each sync
-    makes durable (first, last, sync); ``left_out``: the number of needs not drawn."""
+    """A diagram: ``rows`` in program order, and ``needs``, whose steps are here indexes of rows. ``orders`` has, for
+    each sync, (first row, last row, row of the sync): the sync makes these rows durable. ``left_out`` is the number of
+    needs that are not drawn."""
 
     rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
@@ -92,7 +97,8 @@ class Diagram:
 
     @property
     def modules(self) -> list[tuple[int, int]]:
-        """Adjacent rows about one file by one process, as (first, one after the last), without outputs and gaps."""
+        """Runs of adjacent rows of one process about one file, as (index of the first row, index after the last).
+        Outputs and gaps belong to none."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
             if row.first.kind is StepKind.TOLD or row.is_gap:
@@ -105,7 +111,8 @@ class Diagram:
 
 
 def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[DiagramStep, ...]:
-    """Return the steps of a program: its ``calls`` with ``effects``, and its outputs (``tellings``, by call)."""
+    """Return the steps of a program: its ``calls``, described by their ``effects``, and its outputs. ``tellings`` has
+    the output that a call wrote, by the call's number."""
     by_call: dict[int, list[Deed]] = {}
     for deed in effects.deeds:
         by_call.setdefault(deed.call, []).append(deed)
@@ -133,7 +140,8 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return a reliance as a need, or None if no step is a call of it; ``told`` is the output before the crash."""
+    """Return a reliance as a need; None if its calls are not among the ``steps``. ``told`` is the output before the
+    crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -153,7 +161,7 @@ def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequenc
 
 
 def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram:
-    """Return the diagram of ``steps``. Of needs with the same ends only the first is kept."""
+    """Return the diagram of ``steps``. If several needs concern the same steps, only the first need is kept."""
     distinct: dict[tuple[tuple[int, ...], tuple[int, ...]], Need] = {}
     for need in needs:
         distinct.setdefault((need.first, need.then), need)
@@ -170,7 +178,8 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
-    """Fold ``steps`` into rows, except ``marked`` ones. A loop repeats calls on the same files or directories."""
+    """Fold ``steps`` into rows; a step in ``marked`` gets a row of its own. A loop is recognised by calls that repeat
+    on the same files, or on files in the same directories."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]
@@ -191,7 +200,8 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
 
 
 class _UnsyncedSteps:
-    """Steps that no sync has made durable, by POSIX: data by file, names by directory."""
+    """The steps that no sync has made durable so far, as POSIX defines it: changes of data by file, changes of names by
+    directory."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
@@ -212,7 +222,7 @@ class _UnsyncedSteps:
                 case ops.Fsync() | ops.Msync():
                     covered += self._data.pop(deed.file, [])
                 case ops.Write(how=ops.How.SYNC | ops.How.DSYNC):
-                    pass  # such a write makes itself durable, and nothing else
+                    pass  # a synchronous write makes its own data durable, and nothing else
                 case ops.Write() | ops.Truncate() | ops.Fallocate() | ops.Chmod() | ops.Chown():
                     self._data.setdefault(deed.file, []).append(number)
                 case _:
@@ -263,7 +273,7 @@ def _names(operation: ops.Operation) -> tuple[str, ...]:
 
 
 def _last_told(told: bytes, steps: Iterable[DiagramStep]) -> int | None:
-    """Return the step that wrote the last of the output ``told``, or None."""
+    """Return the number of the step that wrote the end of the output ``told``; None if no step wrote it."""
     so_far = b""
     for step in steps:
         so_far += step.told.encode("latin-1")
@@ -277,7 +287,8 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
-    """Return the length and number of the rounds from ``at`` that save most rows, at least ``fewest`` single steps."""
+    """Return (length of a round, number of rounds) for the repetition from index ``at`` that saves most rows. A
+    repetition of a single step has at least ``fewest`` rounds."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
         end = at + length
@@ -291,7 +302,8 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
 
 
 def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
-    """Return the rows; if too many, the first and last ones, and those around what is ``marked``."""
+    """Return the rows. If there are too many, keep the first and last rows, and the rows next to a step in ``marked``;
+    gaps stand for the others."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     ends = MOST_ROWS // 3

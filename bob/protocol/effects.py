@@ -1,5 +1,6 @@
-"""The effects of a program's calls. A *unit* (a name, a file's size, its contents) has a *history* in program order. A
-crash state shows one value of each unit, and so which calls the disk has."""
+"""The effects of a program's calls. A *unit* is the smallest thing that calls change: a name, the size of a file, or a
+range of its contents. A unit has a *history*: its values in program order, each with the call that made it. A crash
+state shows one value of each unit, and so shows which calls have reached the disk."""
 
 from __future__ import annotations
 
@@ -11,27 +12,27 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from bob.observe.observation import Node
 from bob.workload import operations as ops
 
-AT_FIRST = -1  # in place of a call's number: before the first one
+AT_FIRST = -1  # in place of a call's number: before the first call
 ROOT_FILE = 0
 V = TypeVar("V")
 
 
 class DirectoryEntry(NamedTuple):
-    """A name in a directory; ``folder`` is the number of a file."""
+    """A name in a directory; ``folder`` is the directory's number (directories are numbered as files are)."""
 
     folder: int
     name: str
 
 
 class Version(NamedTuple, Generic[V]):
-    """Call number ``call`` made this ``value`` of a unit."""
+    """A ``value`` of a unit, and the number of the call that made it."""
 
     call: int
     value: V
 
 
 class StoredBytes(NamedTuple):
-    """Bytes ``start`` up to ``end`` of a file as a call stores them: ``data``, or zeros (None)."""
+    """The bytes from ``start`` up to ``end`` of a file that a call stores: ``data``, or zeros if ``data`` is None."""
 
     start: int
     end: int
@@ -39,7 +40,8 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """Call number ``call`` as an operation on ``file``, with the bytes that it writes, or the mode of a new file."""
+    """A call as an operation of bob's language on the file number ``file``. ``data`` has the bytes that it writes,
+    ``mode`` the permission bits if it makes a file."""
 
     call: int
     operation: ops.Operation
@@ -49,7 +51,8 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return bytes ``start`` to ``end`` of a file: ``content``, overwritten by what was stored (``latest`` first)."""
+    """Return the bytes from ``start`` up to ``end`` of a file whose ``content`` was overwritten by stores, given in
+    ``latest`` with the latest store first."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:
@@ -69,14 +72,15 @@ def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int
 
 
 def handle(file: int) -> str:
-    """Return the handle by which an operation names a file without a name."""
+    """Return the handle that stands in operations for a file without a path."""
     return f"#{file}"
 
 
 @dataclass(slots=True)
 class TracedFile:
-    """A file, directory or link, with its ``inode`` (0: unknown), initial ``content`` (bytes), and ``target`` of a
-    symbolic link. It is not ``followed`` if something changes it in an unknown way."""
+    """A file, directory or link. It has its ``inode`` number (0: unknown), its initial ``content`` (bytes), the
+    ``target`` of a symbolic link, and its histories. A file that something changes in an unknown way is not
+    ``followed``."""
 
     kind: str
     inode: int = 0
@@ -101,11 +105,14 @@ class TracedFile:
 
 @dataclass(frozen=True)
 class Effects:
-    """The histories of all units. Files have numbers (0: the root); an entry leads to one, or to None. ``words``
-    describe each call that changes or syncs something, ``deeds`` are these calls as operations. ``untold`` has calls
-    that change a file in an unknown way, ``left_out`` those that change only times or extended attributes. ``begun``
-    has, for a call that began before another had taken effect, the first such call. Names in ``strange`` change in an
-    unknown way. ``memory`` is a cache for when all calls are known."""
+    """The effects of all calls. Files have numbers (0: the root directory). ``entries`` has the history of each name,
+    whose values are file numbers (None: the name does not exist).
+
+    ``words`` describes each call that changes or syncs something, and ``deeds`` has these calls as operations.
+    ``untold`` names calls that change a file in an unknown way. ``left_out`` names calls that change only times or
+    extended attributes. ``begun`` is for calls that overlap in time: for each call that began before an earlier call
+    had taken effect, the first such earlier call. Names in ``strange`` change in an unknown way. ``memory`` is a cache,
+    to be used when all calls are known."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
@@ -171,7 +178,7 @@ class Effects:
         return file
 
     def path_of(self, file: int) -> str | None:
-        """Return a path that leads to a file after the last call, if any."""
+        """Return a path that leads to a file after the last call so far, or None if it has lost all its names."""
         if file == ROOT_FILE:
             return "/"
         for entry, history in self.entries.items():
@@ -181,7 +188,8 @@ class Effects:
 
     @property
     def extent(self) -> int:
-        """The bytes of all files, each up to the last byte that it ever had or that was allocated."""
+        """The sum of the largest extents of all files (bytes): each file counts up to the last byte that it ever had or
+        that was allocated for it."""
         ends = []
         for file in self.files:
             stored = (one.value.end for one in file.stored)
@@ -193,7 +201,7 @@ class Effects:
 
     @property
     def changing(self) -> tuple[int, ...]:
-        """The calls with a visible effect, in order."""
+        """The numbers of the calls that change something that a crash state shows, in order."""
         calls = {change.call for history in self.entries.values() for change in history}
         calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
@@ -207,18 +215,18 @@ class Effects:
         return found
 
     def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
-        """Return the names that a file had so far, each with its index in the history and the index of its call. All
-        calls must be known."""
+        """Return every name that a file had so far, as (name, index in the name's history, number of the call that made
+        that value). All calls must be known."""
         return self._names_of.get(file, [])
 
     @cached_property
     def growing(self) -> frozenset[tuple[int, int]]:
-        """Each file with each call that gives it a size. All calls must be known."""
+        """Pairs of a file and a call that sets the size of the file. All calls must be known."""
         return frozenset((number, size.call) for number, file in enumerate(self.files) for size in file.sizes)
 
     @cached_property
     def made_modes(self) -> Mapping[int, int]:
-        """The permission bits of files that calls make. All calls must be known."""
+        """The permission bits of each file that a call makes, by file number. All calls must be known."""
         return {
             deed.file: deed.mode
             for deed in reversed(self.deeds)
@@ -226,7 +234,8 @@ class Effects:
         }
 
     def made_by(self, file: int) -> int | None:
-        """Return the call that makes a file, by its first name; None if it is initial. All calls must be known."""
+        """Return the call that makes a file, which is the call that gives it its first name. Return None if the file
+        exists before the first call. All calls must be known."""
         calls = [call for _entry, _place, call in self.leading_to(file)]
         return min(calls) if calls and AT_FIRST not in calls else None
 

@@ -1,4 +1,5 @@
-"""From a program's system calls to their effects. A file changed by a call of unknown effect is not *followed*."""
+"""Derive the effects of a program's system calls. If a call changes a file in a way that bob does not know, bob does
+not *follow* that file any more."""
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from bob.workload.operations import How, Operation, Replacing
 
 
 def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> Effects:
-    """Return what the calls change of ``tree``, the initial one below ``root``."""
+    """Return the effects of ``calls`` on ``tree``, which is the initial tree below ``root``."""
     follower = _Follower(tuple(calls), root, tree)
     for number, call in enumerate(calls):
         follower.take(number, call)
@@ -114,14 +115,14 @@ class _Follower:
             self.effects.left_out.append(f"{call.name} of {path}")
 
     def _change_root(self, call: SystemCall) -> None:
-        self.effects.untold.append(call.name)  # bob does not know what names mean from now on
+        self.effects.untold.append(call.name)  # from now on bob does not know which files names mean
 
     def _open(self, call: SystemCall) -> None:
         assert call.result is not None
         flags, how = args.flags_of(call), args.how_opened(call)
         path = self._paths.below(call.opened)
         self._paths.opened(call, args.OPENS[call.name])
-        if "O_TMPFILE" in flags or not call.opened:  # strace shows a name also for a file without one
+        if "O_TMPFILE" in flags or not call.opened:  # strace shows a name even for a file that was opened without one
             folder = self._paths.of_guest(call, args.OPENS[call.name], follows=True)
             path = "/" if folder.endswith(self._root) else self._paths.below(folder)
         file: int | None = None
@@ -157,7 +158,7 @@ class _Follower:
         start = open_file.start_of(call, self.effects.files[open_file.file].size)
         try:
             data = call.written
-        except RecordingError:  # strace has not written all of it down
+        except RecordingError:  # strace has not written down all bytes
             self._unfollowed(open_file.file, f"{call.name} of much to {path}")
             return
         self._store(call, open_file, path, start, data)
@@ -183,16 +184,17 @@ class _Follower:
             self._mapped.add(call, open_file.file, is_watched=True)
 
     def _map_to_read(self, call: SystemCall) -> None:
-        """Process a mapping without stores; msync(2) syncs its file if open for writing (do_mmap, mm/mmap.c)."""
+        """Note a mapping through which the program cannot store. An msync(2) of it still syncs the file, if the file is
+        open for writing (do_mmap, mm/mmap.c)."""
         open_file = self._descriptors.at(call, 4)
         if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
             self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
-        """Process new bytes of a mapped file. Other calls may have put some of them there."""
+        """Note a store to a mapped file. Other calls may have written some of the same bytes."""
         file = self._mapped.by_path.get(call.path(0))
         if file is None:
-            return  # its mapping is not followed
+            return  # bob does not watch this mapping
         start, data = int(call.arguments[3], 0), call.written
         there = self.effects.files[file].read(start, start + len(data))
         differing = [at for at, (old, new) in enumerate(zip(there, data, strict=True)) if old != new]
@@ -202,7 +204,8 @@ class _Follower:
             self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
 
     def _sync_mapping(self, call: SystemCall) -> None:
-        """Process an msync(2) of all that any call has changed in the file; that of a part has an unknown effect."""
+        """Note an msync(2). If it covers everything that calls have changed in the file, it is a sync of the file; if
+        it covers less, its effect is unknown."""
         found = self._mapped.at(call)
         if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
             return
@@ -220,7 +223,7 @@ class _Follower:
             self._do(ops.Msync(self._meant.name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
-        """Process a copy within the kernel: its bytes are known if bob follows the source."""
+        """Note a copy between files within the kernel. bob knows the copied bytes if it follows the source."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
@@ -232,7 +235,7 @@ class _Follower:
             self._unfollowed(self._meant.file_at(path), f"{call.name} to {path}")
             return
         if source.file == target.file and abs(start - begin) < call.result:
-            # sendfile may read what it has itself written (copy_file_range refuses such ranges)
+            # sendfile may read bytes that it has itself just written (copy_file_range refuses overlapping ranges)
             self._unfollowed(target.file, f"{call.name} of {path} to an overlapping range of itself")
             return
         data = self.effects.files[source.file].read(begin, begin + call.result)
@@ -274,7 +277,7 @@ class _Follower:
             return
         moved, replaced = self.effects.leads(old), self.effects.leads(new)
         if moved is not None and moved == replaced:
-            return  # two names of one file: rename(2) does nothing
+            return  # both names are of one file: rename(2) does nothing
         exchanges = is_exchange(call)
         if replaced is not None and not exchanges:
             self._meant.removed[new] = replaced
@@ -292,7 +295,7 @@ class _Follower:
         old, file = self._meant.linked(call)
         if new:
             self.effects.lead(self._number, new, self.effects.new("file") if file is None else file)
-            if file is None:  # one that bob has not seen opened
+            if file is None:  # bob has not seen the call that opened it
                 self._unfollowed(self.effects.leads(new), f"{call.name} of {new}")
             else:
                 self._do(ops.Link(old or handle(file), new), file)
@@ -320,7 +323,7 @@ class _Follower:
             self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
-        """Process a call on an unknown file, unless bob leaves that name out of each tree."""
+        """Note a call on a file that bob does not know. A name that bob leaves out of every tree does not count."""
         if path.split("/")[1] not in UNOBSERVED:
             self.effects.untold.append(f"{call.name} of {path}")
 

@@ -1,5 +1,6 @@
-"""ALICE's word for a vulnerability (OSDI'14, Table 3a), by its calls. *Safe file flush*: an fsync of a file keeps the
-name that it was made with. *Safe rename*: an append persists before a later rename of the file."""
+"""ALICE's word for a vulnerability (OSDI'14, Table 3a), from the calls of the program. *Safe file flush* is the
+assumption that an fsync of a new file also makes its name durable. *Safe rename* is the assumption that an append
+persists before a later rename of the file."""
 
 import re
 from collections.abc import Iterable
@@ -20,13 +21,14 @@ TYPES = (
     "ordering: other",
     "durability: safe file flush",
     "durability: other",
-)  # columns of OSDI'14's Table 3a; appends and truncates share one, kind_of separates them
+)  # columns of OSDI'14's Table 3a; appends and truncates share a column, but kind_of separates them
 _NAMES = (ops.Rename, ops.Link, ops.Unlink, ops.Rmdir, ops.Mkdir, ops.Symlink, ops.Create)
 _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for a reliance, or "" if none fits; call ``told_by`` wrote the output (None: the last)."""
+    """Return ALICE's word for the reliance of an ``explanation``, or "" if no word fits. ``told_by`` is the call that
+    wrote the output (None: the last call)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -53,7 +55,8 @@ def type_of(kind: str) -> str:
 
 
 def place_of(words: str) -> str:
-    """Return a call's ``words`` without numbers and random names, which differ between runs and rounds of a loop."""
+    """Return a call's ``words`` without numbers and random names, which differ between runs and between rounds of a
+    loop."""
     what, mark, maker = _COUNTS.sub("", words).partition(" (")
     return _PATH.sub(lambda path: recurring(path[0]), what) + mark + maker
 
@@ -89,7 +92,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a missing name's file was synced after it, before call ``before``, and has a name by then."""
+    """Return whether a call in ``missing`` made a file whose fsync came later, but before call ``before``, while the
+    file still had a name."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

@@ -1,4 +1,4 @@
-"""Calls that change or sync files outside the directory under test, which no crash state shows."""
+"""Find calls that change or sync files outside the directory under test. Crash states do not show these files."""
 
 from collections.abc import Sequence
 
@@ -19,12 +19,13 @@ _BY_NAME = {
         for places in (args.MAKES, args.SYMLINKS, args.REMOVES, args.MODES, args.OWNERS, args.TRUNCATES)
         for name, place in places.items()
     },
-}  # places of a call's files in its arguments
-_NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are on no disk
+}  # indexes of a call's files among its arguments
+_NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are not on a disk
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """Return the first path of each call on files that are all outside ``root``; ``/`` may be the guest's ``world``."""
+    """Return the first path of each call whose files are all outside ``root``. If the program has a root of its own,
+    ``world`` is the guest's path of it."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

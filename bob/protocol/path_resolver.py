@@ -1,4 +1,4 @@
-"""The file that a call is about: by a name, by a descriptor, or by a name relative to a descriptor."""
+"""Find the file that a call is about. The call gives a name, a descriptor, or a name relative to a descriptor."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,20 +10,21 @@ from bob.protocol.effects import Effects, handle
 
 
 class PathResolver:
-    """Names and descriptors of all processes, as the calls so far have left them in ``effects``."""
+    """The names and descriptors of all processes, after the calls so far. ``effects`` has the files."""
 
     def __init__(self, calls: Sequence[SystemCall], root: str, effects: Effects) -> None:
         self._effects = effects
         self.paths = Paths(root, calls, self._link_at, self._open_at)
         self.descriptors = Descriptors(calls)
-        self.removed: dict[str, int] = {}  # by path, the file that had it last
+        self.removed: dict[str, int] = {}  # the last file at each path that was removed
 
     def take(self, call: SystemCall) -> None:
         self.paths.take(call)
         self.descriptors.take(call)
 
     def about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
-        """Return the path and file of a call, by the name at one of ``places``, else by its descriptor."""
+        """Return the path and the number of the file that a call is about. ``places`` has the index of the name among
+        the arguments, by the call's name. Calls that are not in it give a descriptor."""
         place = places.get(call.name)
         if place is None:
             open_file, path = self.descriptors.at(call, 0), self.paths.below(call.path(0))
@@ -37,7 +38,8 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and file that a call of ``LINKS`` links; path "": an open file (O_TMPFILE), or unknown."""
+        """Return the path and the number of the file that gets another name by a call of ``LINKS``. The path is "" if
+        the file has lost its name or never had one (O_TMPFILE), or if the name is unknown."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)
@@ -52,21 +54,24 @@ class PathResolver:
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:
-        """Return the file with this path, or the last one that had it."""
+        """Return the file at this path, or the last file that was there."""
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
-        """Return a file's name for people; strace gives a ``path`` also to a file without a name."""
+        """Return the name of a file for people. The ``path`` from strace may be wrong: strace gives one even to a file
+        without a name."""
         if self.file_at(path) == file:
             return path
         return self._effects.path_of(file) or "a file without a name"
 
     def name(self, file: int, path: str) -> str:
-        """Return an operation's name for a file: its ``path``, or a handle if the file has lost its name."""
+        """Return the name of a file in operations: its ``path``, or a handle if the file is not at that path any
+        more."""
         return path if self._effects.leads(path) == file else handle(file)
 
     def _by_number(self, call: SystemCall, place: int) -> OpenFile | None:
-        """Return the open file that a call names by its descriptor: ``/proc/self/fd/3``."""
+        """Return the open file that the argument at index ``place`` names through its descriptor, as
+        ``/proc/self/fd/3`` does."""
         found = args.OPEN_FILE.fullmatch(args.text(call.arguments[place]))
         return self.descriptors.numbered(args.process_of(found, call), int(found["number"])) if found else None
 

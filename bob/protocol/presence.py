@@ -1,5 +1,5 @@
-"""The calls whose effects a crash state has, in part or whole. A missing name may not exist yet, or be gone already.
-Other names of the same call or file, and syncs of its directory, often decide which."""
+"""Decide which calls have their effects in a crash state, in part or whole. If a name is missing, it may not exist yet,
+or be gone already. Other names of the same call or file, and syncs of the directory, often decide between the two."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -13,8 +13,8 @@ from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Return how much of the effect of each changing call is in ``tree``. The ``unmade`` calls had not begun by the
-    crash; names by ``kept`` calls were durable."""
+    """Return, by call, how much of its effect is in ``tree``. The ``unmade`` calls had not begun by the crash. The
+    names that the ``kept`` calls changed were durable by the crash."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 
@@ -25,7 +25,8 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return the signs of all units in ``tree``; ``located`` has the paths of files; else as :func:`presence`."""
+    """Return what every unit (name, size, range of contents) in ``tree`` says about the calls that change it.
+    ``located`` has the paths of files in the tree; ``unmade`` and ``kept`` are as in :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -37,12 +38,13 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """Return the presences ``told``, with undecided ones replaced by ``known`` ones."""
+    """Return the presences ``told``, by call, with each undecided presence replaced by the one in ``known``."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return the parts of each call as a mask: bit i is of operation k = ``operations[i]``, call ``calls[k - 1]``."""
+    """Return which operations belong to each call, as a bit mask: bit i stands for operation k = ``operations[i]``,
+    which is part of call ``calls[k - 1]``."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
@@ -58,7 +60,8 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return the names that are not in ``after`` as the last call left them."""
+    """Return the names that are not in the tree ``after`` as the last call on each left them, so that something unknown
+    changed them."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
@@ -70,7 +73,8 @@ def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryE
 
 
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
-    """Return the files that are not in ``after`` as the last call left them."""
+    """Return the numbers of the files whose sizes, contents or modes in the tree ``after`` are not as the last call
+    left them."""
     located = locate(effects, after)
     found = []
     for number, file in enumerate(effects.files):
@@ -106,13 +110,15 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the files that a node may be. File systems reuse inode numbers, so one of unknown number may be any."""
+    """Return the files that a node of a tree may be, among those that its name led to. File systems reuse inode
+    numbers, and a file with an unknown inode number fits any node."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Return which of ``files`` a node is (by content if inode numbers clash), or None if that is not clear."""
+    """Return the one file of ``files`` that a node of a tree is, or None if that is not clear. If several have fitting
+    inode numbers, their contents decide."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None
@@ -127,7 +133,7 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
     if not file.followed:
         return True
     if not file.stored and len(file.sizes) <= 1 and node.content != file.content:
-        return False  # no call changes what is in it
+        return False  # calls do not change the contents of the file
     signs = Signs(file.calls)
     file_signs(signs, effects, number, file, node)
     return Presence.PARTIAL not in signs.said()
@@ -135,7 +141,8 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
 
 @dataclass(slots=True)
 class NameUnit:
-    """The ``calls`` that change a name or make a file, in order, and the indexes of those that the tree may show."""
+    """The history of a name, or of the making of a file. ``calls`` has the calls that change it, in order, and
+    ``shown`` the indexes of those calls whose value the tree may show."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -148,7 +155,8 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return the names that calls change and the files that they make, as far as ``tree`` decides (see signs_of)."""
+    """Return a unit for each name that calls change, and for each file that they make, as far as ``tree`` shows its
+    value. The arguments are as in :func:`signs_of`."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})
@@ -189,7 +197,8 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Rule out, for each unclear name, what another name of the same call rules out."""
+    """Reduce what unclear names may show: if another name of the same call shows clearly whether the call is there, all
+    its names agree."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:
         for place, call in enumerate(unit.calls):

@@ -1,4 +1,5 @@
-"""The update protocol of a recorded program: its effects, compared with the tree of a clean end."""
+"""The update protocol of a recorded program: the effects of its calls, checked against the tree after the program's end
+without a crash."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,12 +10,13 @@ from bob.protocol.effects import ROOT_FILE, Effects
 from bob.protocol.follow import follow
 from bob.protocol.presence import strange_names, unexplained
 
-LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed: trees are compared by blocks
+LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed, as bob compares trees by blocks
 
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
-    """Return the effects of ``calls`` on the tree ``before``, as far as they explain the tree ``after``. Files whose
-    final content no call explains, or with a store over ``LARGEST``, are not followed; such names are *strange*."""
+    """Return the effects of ``calls`` on the tree ``before``, as far as they explain the tree ``after``. A file is not
+    followed if the calls do not explain its final content, or if it has a store over ``LARGEST``. Names that the calls
+    do not explain are *strange*."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:
@@ -26,8 +28,9 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
 
 
 def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
-    """Return the effects without calls on files whose paths are all ``is_left_out``, and the number of these calls.
-    Raises ValueError if such a file has another path, too."""
+    """Return the effects without some files' calls, and the number of these calls. A file is left out if
+    ``is_left_out`` is true for its paths. Raises ValueError if it is true for some of a file's paths and false for
+    others."""
     names = [_paths(effects, number) for number in range(len(effects.files))]
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
     for number in left:
@@ -46,7 +49,8 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """Return all paths that a directory ever had, but not through those ``below`` it, which may have held it, too."""
+    """Return all paths that a directory ever had. Paths through the directories ``below`` do not count: these are below
+    it, and may also have been above it at another time."""
     if folder == ROOT_FILE:
         return {""}
     through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}

@@ -1,4 +1,5 @@
-"""A program's calls as a workload of bob's language, for models; an output is an operation that changes nothing."""
+"""A program's calls as a workload in bob's language, for models. An output becomes an operation that changes
+nothing."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -18,8 +19,9 @@ ALL_BITS = 0o7777
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
-    """A program's calls as a ``workload``, with a ``history`` whose things are numbered as files in ``effects``.
-    Operation k (from 1) is call ``calls[k - 1]``; ``outputs[k]`` is all output by its return."""
+    """A program's calls as a ``workload`` with its ``history``. Files have the same numbers in the history and in
+    ``effects``. Operation k (from 1) is call ``calls[k - 1]``; ``outputs[k]`` is all output that the program had
+    written when operation k returned."""
 
     workload: Workload
     history: History
@@ -29,7 +31,7 @@ class ReplayedProgram:
 
 
 class OutputPrefixes(Sequence[bytes]):
-    """The prefixes of an output with these ``lengths`` (bytes), without copies."""
+    """The prefixes of an output that have these ``lengths`` (bytes), without copies of the bytes."""
 
     def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
         self._whole, self._lengths = whole, lengths
@@ -48,8 +50,8 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """A file after writes: the first ``count`` of the ``stored`` bytes on top of ``first``, with this ``size`` (bytes).
-    All states share the bytes, so memory grows linearly with appends."""
+    """A file after writes: its initial content ``first``, overwritten by the first ``count`` of the stores ``stored``,
+    with this ``size`` (bytes). All states share the stored bytes, so memory grows linearly with appends."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -88,8 +90,9 @@ def _beside(inode: Inode) -> Inode:
 
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
-    """Return the calls with ``effects`` on the tree ``before`` as a workload; ``tellings`` has the output of each call.
-    Raises ValueError if a call does not fit the tree, because bob does not know another call."""
+    """Return the calls as a workload that starts from the tree ``before``. ``effects`` has the calls as operations, and
+    ``tellings`` the output that a call wrote. Raises ValueError if a call does not fit the tree, because an earlier
+    call had an effect that bob does not know."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
@@ -120,7 +123,8 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return paths that something unknown changes: name, kind or contents differ in ``history`` and a clean end."""
+    """Return the paths where the tree after a clean end differs from the end of ``history`` in name, kind or contents.
+    Something unknown changes these."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:
@@ -136,7 +140,8 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the files and directories whose permission bits differ between a clean end and ``history``."""
+    """Return the files and directories whose permission bits differ between the tree after a clean end and the end of
+    ``history``."""
     last = history.steps[-1]
     return tuple(
         path
@@ -162,14 +167,15 @@ class _CallTree:
             if file is None or before[path].fault or before[path].pieces is not None:
                 raise ValueError(f"{path} cannot be read" if before[path].pieces is None else f"{path} is too long")
             self._inodes[file] = _inode(before[path])
-            if before[path].kind != FileKind.DIRECTORY:  # a directory's target is the order of its names
+            if before[path].kind != FileKind.DIRECTORY:  # for a directory, ``target`` is the order of its names
                 self.things[file].target = before[path].target
             self._name(path, file)
         self._step: HistoryStep | None = None
         self._kept_names: dict[str, int] | None = None
 
     def step(self) -> HistoryStep:
-        """Return a copy; the same one, or the same names, while these have not changed."""
+        """Return a copy of the present state. While nothing changes, the same copy is returned; while no name changes,
+        copies share the names."""
         if self._step is None:
             if self._kept_names is None:
                 self._kept_names = dict(self._names)
@@ -177,7 +183,8 @@ class _CallTree:
         return self._step
 
     def perform(self, number: int, deed: Deed) -> tuple[int, int, int] | None:
-        """Perform operation ``number``; return the file that it wrote to, where, and how many bytes."""
+        """Perform operation ``number``. If it writes data, return the file, the offset and the number of bytes; else
+        None."""
         file, operation = deed.file, deed.operation
         if isinstance(operation, ops.CHANGELESS_OPERATIONS):
             return None
@@ -219,7 +226,8 @@ class _CallTree:
         return None
 
     def _make(self, number: int, deed: Deed, path: str) -> None:
-        """Make a file, owned as its directory is: the trace does not say which user makes it."""
+        """Make a file at ``path``, owned by the owner of its directory, because the trace does not say which user makes
+        it."""
         self.things[deed.file].born = number
         folder = path if isinstance(deed.operation, ops.Unnamed) else path.rsplit("/", 1)[0] or "/"
         owner = self._inodes[self._known(folder)].owner

@@ -1,5 +1,6 @@
-"""Signs of calls in the units that they change. If a unit shows a value of its history, the calls up to that value are
-there, and later ones missing. If the value occurs twice, the calls between are undecided."""
+"""Signs that a call is in a crash state, or missing from it. Each unit (name, size, range of contents) has a history of
+values, each made by a call. If the crash state shows one of these values, the calls up to that value are there, and
+later calls are missing. If the value occurs twice in the history, the calls between are undecided."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -14,7 +15,8 @@ SECTOR = 512
 
 
 class Signs:
-    """Signs of units, by call. A value of an ``unmade`` call counts as an equal earlier one."""
+    """Signs from the units of a crash state, by call. If an ``unmade`` call (one that had not begun) would give a unit
+    the value that it had before, the unit shows the earlier value."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -22,7 +24,8 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Note which values of its history a unit ``matches``. If it matches none, ``shown`` is its value."""
+        """Note which values in the history of a unit the crash state shows: ``matches[k]`` says whether it shows the
+        value that ``calls[k]`` made. If it shows another value, ``shown`` is that value."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -35,7 +38,7 @@ class Signs:
         self._of[call].append(says)
 
     def is_missing(self, call: int) -> bool:
-        """Return whether the call has signs, and all of them say that it is missing."""
+        """Return whether there are signs of the call, and all of them say that the call is missing."""
         return set(self._of.get(call, ())) == {Presence.NONE}
 
     def said(self) -> set[Presence]:
@@ -49,7 +52,8 @@ class Signs:
         }
 
     def parts(self) -> dict[int, object]:
-        """Return which part of each partial call is there, as values to compare: equal values are the same part."""
+        """Return, for each call that is there in part, a value that stands for the part: equal values mean the same
+        part."""
         presences = self.presences()
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))
@@ -59,7 +63,8 @@ class Signs:
 
 
 def presence_at(place: int, shown: Collection[int]) -> Presence:
-    """Return the presence of the call at ``place`` in a unit's history, which may show the places ``shown``."""
+    """Return how much of the call at index ``place`` in a unit's history is there. ``shown`` has the indexes of the
+    values that the unit may show."""
     if not shown:
         return Presence.PARTIAL
     if min(shown) >= place:
@@ -68,7 +73,7 @@ def presence_at(place: int, shown: Collection[int]) -> Presence:
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
-    """Return the ``shown`` places without those of ``unmade`` calls, if any are left."""
+    """Return the indexes ``shown`` without those of ``unmade`` calls. If none would be left, return all."""
     return {place for place in shown if calls[place] not in unmade} or shown
 
 
@@ -80,7 +85,9 @@ def _together(said: set[Presence]) -> Presence:
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Note the signs of ``file`` in ``node``. If the file and all its names are gone, its calls are missing."""
+    """Add to ``signs`` what ``node``, a file in a crash state, says about the calls on ``file``. A node of None means
+    that the file was not found. If the calls that gave the file its names are then all missing, the calls on the file
+    are missing, too."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
@@ -99,10 +106,11 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, no
 
 
 def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
-    """Return whether ``node`` has the initial contents where no call stores anything, and zeros beyond their end."""
+    """Return whether ``node`` has its initial contents wherever calls have stored nothing, and zeros beyond the initial
+    end."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
-    for begin, piece in (node.pieces or {}).items():  # initial pieces count as stored
+    for begin, piece in (node.pieces or {}).items():  # pieces that the initial file had are stores of it, too
         beside = bytearray(piece)
         for start, end, _over in stored:
             first, last = max(start - begin, 0), min(end - begin, len(piece))
@@ -124,7 +132,9 @@ def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
     if size in values or values != sorted(values):
         signs.take(calls, [value == size for value in values], str(size).encode())
         return
-    later = [change.call for change in sizes if change.value > size]  # it grew: the first of these has come part of it
+    later = [
+        change.call for change in sizes if change.value > size
+    ]  # the file only grew, and its size is within the growth by the first of these calls
     for change in sizes:
         if change.call != AT_FIRST:
             is_first = bool(later) and change.call == later[0]
@@ -136,7 +146,8 @@ StoredPiece = tuple[int, int, list[Version[StoredBytes]]]
 
 
 def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[StoredPiece]:
-    """Return pieces of a file (from a byte up to another one), each with all that calls stored over it."""
+    """Return the pieces (start, end) into which the stores to a file divide it, each with the stores that cover it, in
+    order."""
     key = _stored_in_pieces, number, len(file.stored)
     if key not in effects.memory:
         found: list[StoredPiece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
@@ -164,9 +175,10 @@ def _content_signs(
 
 
 def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
-    """Yield the stored ranges, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
+    """Yield the ranges of a file that were stored to, cut where a store begins or ends, and at multiples of ``grain``
+    (bytes)."""
     edges: set[int] = set()
-    begins = Counter[int]()  # how many stores begin there, less those that end
+    begins = Counter[int]()  # by offset: the number of stores that begin there, minus the number that end there
     for change in stored:
         start, end = change.value.start, change.value.end
         edges.update((start, end), range(start - start % grain + grain, end, grain))

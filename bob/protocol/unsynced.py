@@ -1,4 +1,5 @@
-"""Files that a program has not synced at its last output, and names that its syncs made durable."""
+"""Find the files that a program has not synced when it writes its last output, and the names that its syncs have made
+durable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,8 +16,8 @@ _AT_ONCE = (How.SYNC, How.DSYNC)
 
 
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
-    """Return the files below ``root`` that were changed and not synced at the last output to the pipe with this inode.
-    Names are those at that time, in the order of changes."""
+    """Return the files below ``root`` that were changed and not synced when the program last wrote to its output, the
+    pipe with inode ``pipe``. The files have the names of that time, in the order of changes."""
     names, descriptors = Paths(root, calls), Descriptors(calls)
     dirty: dict[str, None] = {}
     told: tuple[str, ...] = ()
@@ -57,7 +58,8 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
 
 
 def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
-    """Return the names of changed files after renames of these or of directories above; replaced files lose theirs."""
+    """Return the names of the changed files ``dirty`` after files, or directories above them, were ``moved``. A file
+    that a rename replaces is left out."""
     found: dict[str, None] = {}
     for name in dirty:
         old = next((old for old in moved if _is_in(name, old)), None)
@@ -73,11 +75,12 @@ def _is_in(name: str, path: str) -> bool:
 
 
 def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
-    """Return the calls whose names a sync of the directory, or of everything, made durable before call ``before``:
-    the empty set if that is None. A sync of a file makes no name durable."""
+    """Return the calls before call ``before`` that changed a name which was durable by then, through a sync of the
+    directory or of the whole file system. A sync of a file does not make its name durable. If ``before`` is None,
+    return the empty set."""
     if before is None:
         return frozenset()
-    last: dict[int | None, int] = {}  # the last sync by directory; None: of all
+    last: dict[int | None, int] = {}  # the last sync by directory; the key None is for a sync of everything
     for deed in effects.deeds:
         if deed.call < before and isinstance(deed.operation, ops.Fsync | ops.Sync):
             last[deed.file if isinstance(deed.operation, ops.Fsync) else None] = deed.call

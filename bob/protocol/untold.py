@@ -1,4 +1,4 @@
-"""Differences between trees that no traced call explains."""
+"""Differences between trees that the traced calls do not explain."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bob.protocol.signs import is_elsewhere_as_at_first
 
 
 class Aspect(StrEnum):
-    """A property of a file that no call explains, in words for its path."""
+    """A property of a file that calls do not explain; its value is a phrase with the path as ``{}``."""
 
     NAME = "the name {}"
     CONTENT = "the contents of {}"
@@ -35,8 +35,9 @@ class PathAspect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Values in a tree that calls do not explain; ``paths`` has all paths of the tree, ``contents`` those of files
-    (bytes). ``parts`` says which part of each partial call persisted (:meth:`bob.protocol.signs.Signs.parts`)."""
+    """Values in a tree that calls do not explain. ``paths`` has all paths of the tree, and ``contents`` the bytes of
+    its files. ``parts`` says, for each call that is there in part, which part persisted
+    (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()
@@ -44,7 +45,8 @@ class Untold:
     parts: Mapping[int, object] = field(default_factory=dict)
 
     def differing(self, other: Untold) -> list[PathAspect]:
-        """Return where two trees differ: in names, or in values that both have."""
+        """Return where two trees differ in ways that calls do not explain: in names, or in values of paths that both
+        trees have."""
         if not self.values and not other.values:
             return []
         places = {place for place, _value in self.values.items() ^ other.values.items()}
@@ -85,7 +87,7 @@ def untold(
         if node.kind == "file" and not (file.followed and is_elsewhere_as_at_first(effects, number, file, node)):
             long = tuple((node.pieces or {}).items())
             values[PathAspect(Aspect.CONTENT, path)] = node.size, hash(node.content), hash(long)
-        if (flags := letters(node.flags)) or node.project:  # the others are the file system's
+        if (flags := letters(node.flags)) or node.project:  # other flags are the file system's own
             values[PathAspect(Aspect.FLAGS, path)] = flags, node.project
     for entry, history in effects.entries.items():
         path = path_in(located[entry.folder], entry.name) if entry.folder in located else ""
@@ -101,7 +103,8 @@ def _first_mode(effects: Effects, number: int) -> int | None:
 
 
 def _range(one: bytes | None, other: bytes | None) -> str:
-    """Return which bytes of two contents differ; empty if one is not known, or none do."""
+    """Return words for the range of bytes where two contents differ; empty if one content is unknown, or if the two are
+    equal."""
     if one is None or other is None:
         return ""
     length = max(len(one), len(other))
