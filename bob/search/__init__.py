@@ -1,1 +1,1 @@
-"""Workloads that bob generates within bounds, and the properties that they ask for."""
+"""Makes workloads within bounds (limits on names, operations and calls), and the properties that they test."""

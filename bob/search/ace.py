@@ -1,15 +1,17 @@
 """The bounds of ACE, CrashMonkey's generator of workloads (OSDI'18, "Finding Crash-Consistency Bugs with Bounded
 Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
 
-A workload starts on an empty file system. It has *core operations*, on two files in the root and two in the directory
-``A``. A *sync point* may follow each of them, and follows the last: sync, or fsync of a file or directory that they
-name, of its sibling or its parent. After a store through a mapping it is msync. Right before an operation the workload
-creates what that needs, and removes what it would replace or conflict with.
+A workload starts on an empty file system. It has *core operations*, which use two files in the root and two files in
+the directory ``A``. A *sync point* is a call of sync, or of fsync for a file or directory: one that a core operation
+names, its sibling, or its parent. After a store through a mapping, the sync point is msync. A sync point follows the
+last core operation, and may follow each of the others. Right before a core operation the workload creates the names
+that the operation needs, and removes those that would be in its way.
 
-ACE counts each sequence of core operations and sync points (:meth:`Ace.count`); several may be one workload: ``remove``
-of a file is ``unlink``, and a mapped store has each sync point. ACE keeps files open from one operation to the next;
-here each operation opens and closes its file. ACE combines three core operations only if each shares a name with an
-earlier one, and syncs only their names."""
+ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). Several sequences may be one workload
+here: ``remove`` of a file is ``unlink``, and all sync points after a mapped store are the same msync. ACE keeps files
+open from one operation to the next; bob opens and closes the file in each operation. ACE combines three core operations
+only if each shares a name with an earlier one, and then syncs only the names that the operations use.
+"""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,18 +31,19 @@ _FILES = (*_FIRST, *_SECOND)
 _MODES = tuple(mode for mode in Allocation if not mode.shifts)
 _SIBLINGS = {"/foo": "/bar", "/bar": "/foo", "/A/foo": "/A/bar", "/A/bar": "/A/foo", A: B, B: A, ROOT: ROOT}
 _PAIRS = tuple((old, new) for old, new in product(_FILES, _SECOND) if old != new)
-MOST_CLOSE = 2  # with at most so many core operations, siblings and parents are sync points, too
+MOST_CLOSE = 2  # with at most so many core operations, ACE also syncs siblings and parents
 
 APPENDED = 32768
 _UNALIGNED, _DIRECT, _BEFORE_THE_END = 5000, 8192, 2000
 _TRUNCATED = 2500
 _ATTRIBUTE, _ATTRIBUTE_BYTES = "user.xattr1", 4
-SYNC = ""  # the sync point that is sync; others are the name that is fsynced
+SYNC = ""  # the sync point for the call sync; any other sync point is the name for fsync
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A core operation: its ``verb`` on ``names``, with its ``way`` and ``place`` if it has a choice."""
+    """A core operation: ``verb`` on ``names``. ``way`` is the mode of a fallocate, and ``place`` says which part of the
+    file changes (empty: the operation leaves no choice)."""
 
     verb: str
     names: tuple[str, ...]
@@ -78,7 +81,7 @@ OF_NAMES = ("write", "link", "unlink", "rename")
 
 
 class Ace(Space):
-    """All workloads of ACE with the core operations ``verbs``. Each is asked for the properties ``asked``."""
+    """All workloads of ACE with the core operations ``verbs``. Each of them tests some of the properties ``asked``."""
 
     most_misses = 2000
 
@@ -106,7 +109,8 @@ class Ace(Space):
         return list(map(_cores, self.verbs))
 
     def _new(self, operations: tuple[Operation, ...], seen: set[Hashable]) -> Workload | None:
-        """Return the workload of ``operations``; None if it was ``seen``, is refused, or asks for nothing."""
+        """Return the workload of ``operations``. Return None if it is in ``seen``, a file system would refuse it, or it
+        tests nothing."""
         if operations in seen:
             return None
         seen.add(operations)
@@ -114,7 +118,7 @@ class Ace(Space):
         return made if is_possible(made) and is_asked(self.asked, made) else None
 
     def count(self, length: int) -> int:
-        """Return how many workloads of ``length`` core operations ACE makes: sequences with sync points."""
+        """Return how many sequences of ``length`` core operations with their sync points ACE makes."""
         return sum(
             len(near) * (len(near) + 1) ** (length - 1) for cores in self._cores(length) for near in [_near(cores)]
         )
@@ -132,13 +136,13 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE combines these core operations. With three, each must share a parameter with earlier ones, be
-    on ``A``, or follow only ``A`` and ``B``. ACE compares a sole parameter by letters, and takes ``A/foo`` for ``A``.
-    """
+    """Return whether ACE combines these core operations. With three operations, the second and the third must each
+    share a parameter with an earlier one, be on ``A``, or follow only ``A`` and ``B``. ACE compares a sole parameter
+    letter by letter, so it takes ``A/foo`` for ``A``."""
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):
-        return False  # ACE makes these by another program
+        return False  # ACE makes such workloads by another program
     used = _parameters(cores[0])
     for core in cores[1:]:
         own = _parameters(core)
@@ -161,7 +165,8 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations: before each core operation what it needs, after it its sync point (None: none)."""
+    """Return the operations of a workload. Before each core operation come those that it needs; after it comes its sync
+    point (None: no sync point)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)
@@ -176,7 +181,8 @@ def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Oper
 
 
 class _Tree:
-    """The tree after the operations ``done``: the file behind each name, its size, and directories."""
+    """The simulated tree after the operations ``done``: the file behind each name, the size of each file, and the
+    directories."""
 
     def __init__(self) -> None:
         self.done: list[Operation] = []

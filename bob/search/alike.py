@@ -1,6 +1,6 @@
-"""Workloads that differ only in names: one of them is enough. A *renaming* gives names of the bounds other names of
-equal length. Directories stay directories, and the initial tree stays. If a directory with names in it may move, each
-last part of a path has the same new name everywhere."""
+"""Workloads that differ only in names count as one. A *renaming* replaces names of the bounds by other names of the
+bounds that have equal length. Directories stay directories, and the initial tree stays the same. If a workload may
+rename a directory that has names in it, a renaming must replace the last part of a path in the same way everywhere."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from bob.search.bounds import Bounds
 from bob.workload.language import write_one
 from bob.workload.operations import NAMES, Operation, Rename, paths_of
 
-Renaming = Mapping[str, str]  # the new path by the old one
+Renaming = Mapping[str, str]  # maps old paths to new paths
 
 
 class Renamings:
@@ -21,7 +21,7 @@ class Renamings:
 
     @cached_property
     def renamings(self) -> tuple[Renaming, ...]:
-        """The renamings that keep the initial tree and the bounds, including the identity."""
+        """All renamings that keep the initial tree and the bounds, including the one that changes nothing."""
         bounds = self._bounds
         every = _onto("", "", self._paths(bounds.setup), self._made())
         parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]
@@ -33,7 +33,7 @@ class Renamings:
             if self._moves_names and not _is_the_same_everywhere(renaming):
                 return False
             if any(len(old.encode()) != len(new.encode()) for old, new in renaming.items()):
-                return False  # the length of names decides how much of a directory they fill
+                return False  # the length of a name decides how much of its directory it fills
             return made == sorted(map(write_one, bounds.setup)) and all(
                 {tuple(renamed(one, renaming) for one in entry) for entry in part} == part for part in parts
             )
@@ -41,12 +41,14 @@ class Renamings:
         return tuple(filter(keeps, every))
 
     def is_first(self, operations: Sequence[Operation]) -> bool:
-        """Return whether the text of ``operations`` sorts first among all that are alike."""
+        """Return whether the text of ``operations`` sorts first among the sequences that differ from it only in
+        names."""
         own = list(map(write_one, operations))
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
     def _made(self) -> dict[str, list[str]]:
-        """Return how the setup makes the things at and below each name that no workload mentions."""
+        """For each name in the initial tree that no workload mentions, return how the setup makes it and all names
+        below it."""
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
@@ -74,7 +76,7 @@ class Renamings:
 
 
 def renamed(operation: Operation, renaming: Renaming) -> Operation:
-    """Return ``operation`` with other names; the target of a symbolic link stays."""
+    """Return ``operation`` with the new names of ``renaming``. The target of a symbolic link stays the same."""
     changes: dict[str, Any] = {
         name: renaming.get(getattr(operation, name), getattr(operation, name))
         for name in NAMES
@@ -94,7 +96,7 @@ def _with_those_above(path: str) -> list[str]:
 
 
 def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
-    """Return a value that is equal for workloads that differ only in names of equal length."""
+    """Return a key for a workload. Two workloads have equal keys if they differ only in names of equal length."""
     numbers = {"": ""}
     for path in (path for one in (*operations, *setup) for path in paths_of(one)):
         for name in path.split("/"):
@@ -107,8 +109,9 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
-    """Yield each renaming of names below ``above`` to those below ``other``, one to one, directories to directories.
-    ``made`` says how the setup makes unmentioned names: if it makes many alike, one renaming is enough."""
+    """Yield each renaming of the names below ``above`` to the names below ``other``. It is one to one, and maps
+    directories to directories. ``made`` says how the setup makes the names that no workload mentions. If the setup
+    makes several of them alike, one renaming of these is enough."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
     for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):
@@ -128,7 +131,8 @@ def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequ
 
 
 def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
-    """Return one renaming of ``names`` to ``there`` that keeps names in both; None without one."""
+    """Return one renaming of ``names`` to the names ``there`` that the setup makes alike. A name that is in both stays
+    the same. Return None if no such renaming exists."""
     own = {(name.rpartition("/")[2], *made[name]): name for name in there}
     found = {name: own[key] for name in names if (key := (name.rpartition("/")[2], *made[name])) in own}
     others = sorted((name for name in names if name not in found), key=lambda name: (made[name], name))

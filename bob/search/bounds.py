@@ -1,4 +1,5 @@
-"""Bounds of workloads: a TOML file with an initial tree, names, operations, calls and promises (docs/search.md)."""
+"""Bounds of workloads. A TOML file limits the initial tree, the names, the operations and the calls, and says which
+promises the workloads test (docs/search.md)."""
 
 import re
 import shlex
@@ -18,18 +19,23 @@ from bob.workload.language import bytes_in, parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
-FILE, DIRECTORY = "FILE", "DIRECTORY"  # in an operation, each file or directory name replaces them
+FILE, DIRECTORY = (
+    "FILE",
+    "DIRECTORY",
+)  # in the text of an operation, each name of a file or directory replaces these words
 _PLACES = re.compile(rf"(?<!\S)({FILE}|{DIRECTORY})(?=[\s;]|$)")
 FILLER = "/full"
-SEVERAL = "several"  # in a property's name, for several promises: fsync-file.several
+SEVERAL = "several"  # in the name of a property that combines several promises: fsync-file.several
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All that workloads may consist of. They begin with the tree of ``setup`` and the uncounted operations ``begin``,
-    which open files, say. Each entry of ``operations`` is one change; ``calls`` may end a workload, ``between`` may
-    also come between two operations. They use the names ``files`` and ``directories``, and ask for ``promises``. If
-    ``leave`` is not 0, that many bytes of the device are free at the start: the file :data:`FILLER` takes the rest."""
+    """All that workloads may consist of. A workload begins with the tree that ``setup`` makes. Then come the operations
+    ``begin``, for example to open files; they do not count for its length. Each entry of ``operations`` counts as one
+    operation. A workload ends with one of ``calls``. One of ``between`` may come between two operations. All of them
+    use the names ``files`` and ``directories``. The workloads test the ``promises`` (properties of durability). If
+    ``leave`` is not 0, ``leave`` bytes of the device are free at the start, and the file :data:`FILLER` fills all other
+    space."""
 
     name: str
     about: str
@@ -49,13 +55,14 @@ def shipped_bounds() -> dict[str, Path]:
 
 
 def load(name: str) -> Bounds:
-    """Return the bounds that are shipped as ``name``, or in the file ``name``. Raises UsageError for a mistake."""
+    """Return the bounds that bob ships as ``name``, or that are in the file ``name``. Raises UsageError for a
+    mistake."""
     return parsed(*found(name))
 
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
-    """Return the name and TOML text of the bounds that are shipped as ``name``, or in the file ``name``. Raises
-    UsageError if there are none; its hint may list ``others``."""
+    """Return the name and the TOML text of the bounds that bob ships as ``name``, or that are in the file ``name``.
+    Raises UsageError if bob finds none. The hint may suggest one of ``others``, too."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):
@@ -64,7 +71,8 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def parsed(name: str, text: str, filler: int = 0) -> Bounds:
-    """Return the bounds ``name`` in TOML ``text``, with a file of ``filler`` bytes. Raises UsageError for a mistake."""
+    """Return the bounds ``name`` that the TOML ``text`` describes. If they want a full device, add a file of ``filler``
+    bytes. Raises UsageError for a mistake."""
     with mistakes_in(f"{name}.toml", "see docs/search.md"):
         made = declared(BoundsDeclaration, text).bounds(name)
     if not (made.leave and filler):
@@ -73,7 +81,8 @@ def parsed(name: str, text: str, filler: int = 0) -> Bounds:
 
 
 def filling(length: int) -> tuple[Operation, ...]:
-    """Return the operations that take ``length`` bytes of a device by a file of size 0, which is cheap to read."""
+    """Return the operations that make a file of size 0 take ``length`` bytes of the device. bob reads such a file
+    fast."""
     return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
@@ -90,7 +99,7 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
     leave: OneLine | None = None
 
     def bounds(self, name: str) -> Bounds:
-        """Return the bounds. Raises ValueError or UsageError for a mistake."""
+        """Return the bounds that the file declares. Raises ValueError or UsageError for a mistake."""
         files, directories = tuple(map(path_in, self.files)), tuple(map(path_in, self.directories))
         setup = tuple(map(parse_one, counted(self.setup)))
         begin = tuple(map(parse_one, self.begin))
@@ -113,7 +122,8 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
-    """Yield the operations ``text`` with each combination of different names in their places."""
+    """Yield the operations ``text`` once for each choice of different names in place of the words FILE and
+    DIRECTORY."""
     named = {FILE: tuple(map(shlex.quote, files)), DIRECTORY: tuple(map(shlex.quote, directories))}
     pieces = _PLACES.split(text)
     for chosen in product(*(named.get(piece, (piece,)) for piece in pieces)):
@@ -123,7 +133,7 @@ def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iter
 
 
 def promised(names: Sequence[str]) -> tuple[Property, ...]:
-    """Return the rows of durability of these names, each once. Raises UsageError for an unknown name."""
+    """Return the properties of durability that have these names, each once. Raises UsageError for an unknown name."""
     known = {one.name: one for one in durability_rows()}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown promise {unknown[0]!r}", hint=meant(unknown[0], known))
@@ -131,9 +141,9 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
-    """Yield for each call with several promises about the same files the property that combines them. A write across
-    the end of a file is an overwrite and an append: only promises of both data and size say that it survives after an
-    fsync (:func:`bob.claim.property.calls.covered`)."""
+    """Yield a combined property for each call that has several promises about the same files. For example, a write
+    across the end of a file is an overwrite and an append. It survives for certain only if the call promises both data
+    and size (:func:`bob.claim.property.calls.covered`)."""
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:
         return str(prop.call), prop.relations

@@ -1,6 +1,6 @@
-"""Every sequence of choices of a program, each once, depth first. A program cannot be copied midway, so it runs once
-for each: it repeats the previous options up to a place, and takes the next one there. A program that does not repeat
-itself is refused."""
+"""Runs a Python program once for each sequence of choices that it can make, depth first. A *place* is one choice in a
+sequence. bob cannot copy a program midway. So each run repeats the options of the previous run up to a place, and takes
+the next option there. bob refuses a program that behaves differently when it is repeated."""
 
 import __future__
 
@@ -14,14 +14,15 @@ from typing import Any
 from bob.errors import UsageError
 from bob.workload.python_calls import Stopped
 
-MOST_CHOICES = 1000  # a run with more is taken to be endless
-MOST_SEQUENCES = 100_000  # two minutes if each takes a millisecond
+MOST_CHOICES = 1000  # bob takes a run with more choices to be endless
+MOST_SEQUENCES = 100_000  # they take two minutes if each takes a millisecond
 _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A choice: the option's index, the number of options, their values if comparable, and what was done."""
+    """A choice that a run made. ``taken`` is the index of the taken option, ``options`` the number of options, and
+    ``values`` the options themselves (None if bob cannot compare them). ``done`` is what the run had done before."""
 
     taken: int
     options: int
@@ -30,12 +31,12 @@ class Place:
 
 
 def first(_options: int) -> int:
-    """Return the option for a place that no run has reached."""
+    """Return the index of the first option, for a place that no earlier run has reached."""
     return 0
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices that begin the next sequence after ``places``; None after the last sequence."""
+    """Return the choices that begin the run after ``places``; None if ``places`` was the last sequence."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -46,7 +47,8 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError if there are too many sequences: each option not taken yet is at least one more."""
+    """Raise UsageError if a program has too many sequences. After ``runs`` runs, each option in ``places`` that no run
+    has taken yet means at least one more sequence."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(
@@ -56,10 +58,10 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """The ``choose`` of a program, in one run. It takes the options in ``again``, then those that ``pick`` returns,
-    given their number. ``done`` returns what the run has done so far. ``goes_on`` gets the program's frame, and decides
-    at each place after ``again`` whether the run goes on; it may raise UsageError. ``stopped`` is what ended the
-    run."""
+    """The function ``choose`` that a program calls, for one run. It first takes the same options as in ``again``, then
+    those that ``pick`` chooses by their number. ``done`` returns what the run has done so far. After ``again``,
+    ``goes_on`` gets the program's frame at each place and decides whether the run continues; it may raise UsageError.
+    ``stopped`` is the exception that ended the run early."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class Choose:
         self._again, self._done, self._pick, self._goes_on = tuple(again), done, pick, goes_on
 
     def __call__(self, options: int | Sequence[Any]) -> Any:
-        """Return one of ``options``; for a number n, one of 0 to n - 1."""
+        """Return one of ``options``. If ``options`` is a number n, return one of 0 to n - 1."""
         try:
             values = _values(options)
             taken = self._taken(values, sys._getframe(1))
@@ -86,7 +88,7 @@ class Choose:
 
     @property
     def left(self) -> UsageError | None:
-        """The mistake if a run ended before it took all options of ``again``."""
+        """The user's mistake if the run ended before it reached all places of ``again``; otherwise None."""
         if len(self.places) >= len(self._again):
             return None
         return self._unlike(f"ended, and in an earlier run it had {self._again[len(self.places)].options} options")
@@ -145,9 +147,9 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
-    """Return where a program is, and its variables' values: these and its questions decide its next steps. ``file`` is
-    its code's file name; ``given`` are each run's own objects, which count as equal. Raises TypeError for an
-    incomparable variable."""
+    """Return a key for the state of a running program: its position in the code, and the values of its variables. These
+    and the answers to its calls decide what the program does next. ``file`` is the file name of its code. ``given`` are
+    objects that each run has of its own, and that count as equal. Raises TypeError if bob cannot compare a variable."""
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
     while frame is not None:
@@ -160,12 +162,13 @@ def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> 
 
 
 def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
-    """Return a value that is equal for equal ones, also of other runs. Raises TypeError for other kinds of value."""
+    """Return a key for ``value``: equal values have equal keys, in all runs. Raises TypeError for a kind of value that
+    bob cannot compare."""
     for place, one in enumerate(given):
         if value is one:
             return "given", place
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    known = (*given, value)  # a list may contain itself, and a function know itself
+    known = (*given, value)  # a list may contain itself, and a function may refer to itself
 
     def each(values: Iterable[object]) -> tuple[Hashable, ...]:
         return tuple(value_of(one, known) for one in values)

@@ -1,5 +1,5 @@
-"""Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` runs once for each sequence of choices.
-The file runs on this machine; its operations happen in memory."""
+"""Workloads that a Python file makes (docs/search.md). bob calls the file's function ``workload(fs, choose)`` once for
+each sequence of choices. The file runs on this machine, and ``fs`` simulates a file system in memory."""
 
 import ast
 import sys
@@ -23,20 +23,22 @@ from bob.workload.operations import At, Operation, Workload
 from bob.workload.python_calls import RefusedCall, SimulatedFileSystem, Stopped
 
 WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"  # names that a file may define
-TREE = "tree"  # the signature that bob makes itself
+TREE = "tree"  # with signature = "tree", bob itself makes the signature
 _IS_PYTHON = "expected a Python file with a workload"
 _FORM = "bob calls workload(fs, choose), and also setup(fs) and signature(fs) if the file has them"
 
 
 class Ended(Enum):
     DONE = auto()
-    REFUSED = auto()  # by an operation that a file system refuses
-    SEEN = auto()  # at a place where an earlier run had the same signature
+    REFUSED = auto()  # the file did an operation that a file system refuses
+    SEEN = auto()  # an earlier run had the same signature at the same place
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run of a file: operations on the tree of ``setup``, choices, its end, and where and why it was ``refused``."""
+    """A run of a file: the operations that make the initial tree (``setup``), the other operations, the choices
+    (``places``), and how the run ended. ``refused`` says which operation a file system refuses, and where it is in the
+    file."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
@@ -46,11 +48,11 @@ class Ran:
 
 
 class _FileRefusal(UsageError):
-    """A mistake in a file, with its line."""
+    """A mistake in the user's file. The message names the line."""
 
 
 class PythonFile:
-    """The file ``name`` with the ``text``, ready to run. Raises UsageError for a text that is not Python."""
+    """The Python file ``name`` with the content ``text``, ready to run. Raises UsageError if the text is not Python."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -62,10 +64,10 @@ class PythonFile:
         except SyntaxError as error:
             raise UsageError(f"{name}, line {error.lineno}: {error.msg}", hint=_IS_PYTHON) from None
         self._setup: tuple[Operation, ...] | None = None
-        self.unlike = ""  # a kind of variable that bob cannot compare between runs
+        self.unlike = ""  # the kind of a variable that bob cannot compare between runs
 
     def promises(self) -> tuple[str, ...]:
-        """Return the names of the promises in the file. The file is not run."""
+        """Return the names of the promises that the file assigns to ``promises``, without running the file."""
         named: tuple[str, ...] = ()
         for node in self._tree.body:
             if not isinstance(node, ast.Assign | ast.AnnAssign):
@@ -91,9 +93,9 @@ class PythonFile:
     def run(
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
-        """Run the file with the choices ``again``, then with those that ``pick`` picks. It stops early where place and
-        state are in ``seen``, and adds new ones to ``seen`` (None: it never stops early). Raises UsageError for a
-        mistake in the file."""
+        """Run the file with the choices ``again``, and then with choices by ``pick``. The run stops early where its
+        place in the code and its signature are in ``seen``; new ones are added to ``seen`` (None: it never stops
+        early). Raises UsageError for a mistake in the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -116,7 +118,7 @@ class PythonFile:
             ended = Ended.SEEN
         except (Exception, SystemExit) as error:
             raise self._told(error, choose.places) from None
-        for stopped in (fs.stopped, choose.stopped):  # the file may have caught it
+        for stopped in (fs.stopped, choose.stopped):  # the file may have caught the exception
             if stopped is not None and stopped.error is not None:
                 raise self._told(stopped.error, choose.places, stopped) from None
         if choose.left is not None:
@@ -124,9 +126,10 @@ class PythonFile:
         return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
 
     def _begun(self) -> Mapping[str, Any]:
-        """Execute the file, for each run, so a run leaves nothing to the next one."""
+        """Execute the file as a new module, and return the module's names. Each run does this, so a run leaves nothing
+        to the next."""
         module = ModuleType(self._known_as)
-        sys.modules[self._known_as] = module  # dataclasses look their module up there
+        sys.modules[self._known_as] = module  # the module dataclasses looks for the module of a class there
         try:
             exec(self._code, vars(module))
         except (Exception, SystemExit) as error:
@@ -217,22 +220,24 @@ class PythonFile:
 
 
 class Choosing(Space):
-    """The workloads of the Python file ``name``: each run's operations up to a call that promises something, and a
-    crash after it. Of workloads that differ only in names one is enough. Raises UsageError for a wrong file."""
+    """The workloads of the Python file ``name``. Each workload has the operations of a run up to a call that promises
+    something, and crashes after this call. Workloads that differ only in names count as one. Raises UsageError for a
+    mistake in the file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)
         self.name = name
-        names = self._file.promises()  # by default those of the bounds ``small``, and that of msync
+        names = self._file.promises()  # the default: the promises of the bounds ``small``, and that of msync
         chosen = promised(names) if names else (*load("small").promises, *promised(["msync.data"]))
         self.asked = (*chosen, *together(chosen))
 
     def check(self) -> None:
-        """Run the first sequence. Raises UsageError for a mistake in it."""
+        """Run the file once, with the first option of each choice. Raises UsageError for a mistake in this run."""
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """Yield the workloads of all sequences, those with fewer operations first; all are of length 1."""
+        """Yield the workloads of all sequences of choices, those with fewer operations first. Each counts as a workload
+        of length 1, so any other ``length`` gives none."""
         if length != 1:
             return
         asks: dict[Hashable, bool] = {}
@@ -265,7 +270,8 @@ class Choosing(Space):
         return random.choice(new) if new else None
 
     def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
-        """Yield each prefix of a run's operations, with a key that is equal if only names differ."""
+        """Yield a workload for each prefix of the operations of ``ran``. Its key equals that of workloads with other
+        names."""
         for count in range(1, len(ran.operations) + 1):
             operations = ran.operations[:count]
             name = "; ".join(map(write_one, operations))

@@ -1,4 +1,4 @@
-"""A space of workloads, and the part of it that is tried."""
+"""A space of workloads that a search could try, and the part of it that a search does try."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -13,23 +13,24 @@ from bob.workload.lacking import lacked, without
 from bob.workload.operations import Workload
 from bob.workload.simulation import RefusedError, simulate
 
-BESIDE = "collateral"  # every workload asks for this property: unrelated things are unchanged
+BESIDE = "collateral"  # every workload tests this property: all that no operation changes stays unchanged
 
-MOST_PASSED = 2_000  # after as many workloads in a row that do not ask for a property, none is taken to
+MOST_PASSED = 2_000  # if so many workloads in a row do not test a property, bob assumes that none does
 
 
 class Space(ABC):
-    name: str  # of the bounds
-    asked: tuple[Property, ...]  # each workload asks for at least one
-    notes: tuple[str, ...] = ()  # lines to print about all its workloads, once they are made
-    most_misses = 300  # after as many draws in a row without a new workload, no more are expected
+    name: str  # the name of the bounds
+    asked: tuple[Property, ...]  # each workload tests at least one of these
+    notes: tuple[str, ...] = ()  # lines about all workloads, for the user, once every() is through
+    most_misses = 300  # if so many draws in a row give no new workload, bob stops drawing
 
     @abstractmethod
     def every(self, length: int) -> Iterator[Workload]:
         """Yield all workloads of ``length`` operations, each once, always in the same order."""
 
     def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Yield different workloads of ``length`` operations, as ``seed`` draws them, until new ones are rare."""
+        """Yield different workloads of ``length`` operations. ``seed`` decides the draws. Stop when new workloads
+        become rare."""
         random, seen, misses = Random(seed), set[Hashable](), 0
         while misses < self.most_misses:
             misses += 1
@@ -40,13 +41,14 @@ class Space(ABC):
 
     @abstractmethod
     def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
-        """Return one workload, with a key that is not in ``seen``; None if the draw gave none."""
+        """Draw a workload, and return it with its key. Return None if the draw gives none, or one whose key is in
+        ``seen``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of the workloads to try: shard ``shard`` of ``shards`` (from 1). A ``sample`` is their number per shard:
-    drawn by ``seed``, all of the greatest length."""
+    """The part of the workloads that a search tries: shard ``shard`` of ``shards`` (from 1). With ``sample``, each
+    shard tries this many workloads of the greatest length, drawn by ``seed``."""
 
     shard: int = 1
     shards: int = 1
@@ -54,7 +56,8 @@ class Part:
     seed: int = 1
 
     def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
-        """Return the workloads of the part, shorter ones first; if drawn, only those of ``length``."""
+        """Return the workloads of this part of ``space``, shorter ones first. Drawn workloads all have the given
+        ``length``."""
         if self.sample is None and not is_drawn:
             return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
         return islice(self._mine(space.drawn(length, self.seed)), self.sample)
@@ -69,13 +72,13 @@ ALL = Part()
 def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
-    """Yield ``workloads``, each once, without operations that a file system ``lacks``, if they still test something.
-    ``skipped`` counts by operation the workloads that lost it, or were left out."""
+    """Yield ``workloads``, each once, without the operations that a file system ``lacks``. Leave out a workload that
+    then tests nothing. ``skipped`` counts, for each lacking operation, the workloads that it changed or removed."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)
         if skipped is not None:
-            # A workload that loses only operations of its setup does not count.
+            # A workload that remains, and loses only operations of its setup, does not count.
             skipped.update(lacked(workload.operations if made else (*workload.setup, *workload.operations), lacks))
         if made is None or (lacks and not is_asked(space.asked, made)):
             continue
@@ -86,8 +89,9 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Yield ``workloads`` that test the properties ``asked``. The properties take turns, so that a rarely tested one
-    gets as many workloads. One that :data:`MOST_PASSED` workloads in a row do not test loses its turn."""
+    """Yield those of ``workloads`` that test one of the properties ``asked``. The properties take turns, so that each
+    gets the same number of workloads. A property loses its turn after :data:`MOST_PASSED` workloads in a row that do
+    not test it."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:
@@ -102,7 +106,8 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
-    """Return a probe for each property that ``workloads`` ask for, and one for :data:`BESIDE` with all workloads."""
+    """Return a probe for each property that some of ``workloads`` test, and a probe for :data:`BESIDE`, which all
+    test."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))

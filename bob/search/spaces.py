@@ -1,4 +1,4 @@
-"""A search's request: its workloads, by the name of their bounds, and how many to try. A run directory keeps it."""
+"""A search's request: the bounds of the workloads, and how many of these the search tries. A run directory keeps it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +17,11 @@ from bob.workload.operations import Workload
 
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
 _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
-SMALL, SHAPES = "small", "shapes"  # the default bounds: of promises, and of properties
-PROPERTY_OPS, PROPERTY_SECONDS = 3, 600  # the default length of workloads for properties, and seconds to draw
+SMALL, SHAPES = (
+    "small",
+    "shapes",
+)  # the default bounds of a search for broken promises, and of one for broken properties
+PROPERTY_OPS, PROPERTY_SECONDS = 3, 600  # the defaults for properties: operations in a workload, and seconds of drawing
 _PROMISES = (
     *("fsync-file.data", "fsync-file.size", "fsync-file.entry", "fsync-file.parent", "fsync-file.attributes"),
     *("fsync-directory.new-entries", "fsync-directory.moved-entries", "fsync-directory.entry", "msync.data"),
@@ -29,10 +32,11 @@ _PROMISES = (
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Workloads of up to ``length`` operations within the bounds ``name``, in TOML ``text`` (empty: ACE's). They test
-    the properties ``props`` of Table 1, or else the promises of their last call. If it ``is_python``, ``name`` and
-    ``text`` are a Python file's, and ``length`` is 1. A file of ``filler`` bytes (0: unknown yet) fills the device if
-    the bounds want it full. With ``seconds``, bob draws for that time, or until all of ``props`` are broken."""
+    """A search for violations in workloads of up to ``length`` operations. ``name`` and ``text`` are the bounds' name
+    and TOML (empty: ACE's bounds). If it ``is_python``, they are those of a Python file, and ``length`` is 1. The
+    workloads test the properties ``props`` of Table 1, or, if these are empty, the promises of their last call. If the
+    bounds want a full device, a file of ``filler`` bytes fills it (0: not measured yet). With ``seconds``, bob draws
+    workloads for that time, or until all of ``props`` are broken."""
 
     name: str
     text: str
@@ -45,7 +49,7 @@ class Search:
 
     @property
     def leave(self) -> int:
-        """The bytes of the device that the bounds leave free; 0 for all of them."""
+        """The number of bytes that the bounds leave free on the device; 0 if they do not want a full device."""
         return 0 if self.is_python or not self.text else bounds.parsed(self.name, self.text).leave
 
     @property
@@ -66,16 +70,17 @@ class Search:
 
     @property
     def wanted(self) -> tuple[Property, ...]:
-        """The properties to break; () if the search tests promises."""
+        """The properties that the search tries to break; () if it tests promises."""
         return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the workloads are drawn, all of the greatest length."""
+        """Whether bob draws the workloads at random. They then all have the greatest length."""
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Return the space of the workloads. Raises UsageError for wrong bounds; a Python file runs later."""
+        """Return the space of the search's workloads. Raises UsageError for wrong bounds. This does not run a Python
+        file yet."""
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:
@@ -85,12 +90,14 @@ class Search:
         return Within(made, self.wanted)
 
     def workloads(self, space: Space) -> Iterator[Workload]:
-        """Return the workloads to try, shorter ones first, or as they are drawn."""
+        """Return the workloads of ``space`` that the search tries, shorter ones first. If bob draws them, return them
+        as drawn."""
         return self.part.of(space, self.length, is_drawn=self.seconds is not None)
 
 
 def search_in(plain: Mapping[str, Any]) -> Search:
-    """Return the search in plain JSON; older ones had one property, or none. Raises ShapeError for a mistake."""
+    """Return the search that ``plain`` JSON describes. Older JSON has one property, or none. Raises ShapeError for a
+    mistake."""
     props = [plain["prop"]] if plain.get("prop") else plain.get("props", ())
     return decode(Search, {**plain, "props": props})
 
@@ -102,8 +109,8 @@ def search(
     part: Part = ALL,
     seconds: int | None = None,
 ) -> Search:
-    """Return a search within the bounds ``name``: shipped, ACE's, or those in a file (None: the default ones). Raises
-    UsageError for unknown bounds, a mistake in them, and properties within ACE's."""
+    """Return a search within the bounds ``name``: shipped bounds, ACE's, or those in a file (None: the default bounds).
+    Raises UsageError for unknown bounds, for a mistake in them, and for properties together with ACE's bounds."""
     if name in _VERBS:
         if props:
             raise UsageError(
@@ -124,7 +131,8 @@ def bounds_names() -> list[str]:
 
 
 def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> Search:
-    """Return a search of the workloads of the Python file ``path``. Raises UsageError if it is unreadable or wrong."""
+    """Return a search in the workloads of the Python file ``path``. Raises UsageError if the file is unreadable or has
+    a mistake."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

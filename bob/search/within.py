@@ -1,5 +1,6 @@
-"""Every workload of a length within bounds, or a drawn sample. A workload tests the promises of its last call, or one
-property. Workloads that a file system would refuse, that differ only in names, or that test nothing are left out."""
+"""Every workload of a length within bounds, or a drawn sample of these workloads. A workload tests the promises of its
+last call, or one property. bob leaves out workloads that a file system would refuse, that test nothing, or that differ
+from another one only in names."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -15,14 +16,14 @@ from bob.workload.language import write_one
 from bob.workload.operations import NATURAL, At, Finish, Operation, Workload
 
 LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
-"""The kernel's periodic work falls at other moments with these."""
-MOST_TRIES = 30  # draws for a place, until one is not refused
+"""Natural finishes with another phase: the kernel's periodic work begins earlier or later after the operations."""
+MOST_TRIES = 30  # most draws of an operation, until a file system would not refuse it
 
 
 class Within(Space):
-    """The workloads within ``bounds`` that test one of ``props``, or else the bounds' promises. For properties, the
-    finish is natural or a call, and the crash may come at any time. For promises, a call is the last operation, and the
-    crash comes when it has returned."""
+    """The workloads within ``bounds`` that test one of the properties ``props``, or else the promises of the bounds.
+    For properties, the finish of a workload is natural (waiting) or a call, and the crash may come at any time. For
+    promises, the last operation is a call, and the crash comes after its return."""
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props
@@ -49,14 +50,16 @@ class Within(Space):
         return Renamings(self.bounds)
 
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """Yield the possible workloads that ask for something, only the first of all that are alike."""
+        """Yield the workloads of ``operations`` with each possible end, if they test something. If several workloads
+        differ only in names, yield the first of them."""
         for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
                 yield workload
 
     def _sequences(self, before: tuple[Operation, ...], left: int) -> Iterator[tuple[Operation, ...]]:
-        """Yield the possible sequences of ``left`` more operations, with a call or none between two."""
+        """Yield each possible sequence that begins with ``before`` and has ``left`` more operations. Between two of
+        these comes a call or none."""
         if not left:
             yield before
             return
@@ -87,8 +90,9 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """Return one of ``ends``, or None: half of the time natural, else each sort of call as often. There are many files
-    to sync, but sync of everything writes all data first, and so shows data in a removed file's blocks."""
+    """Return one of ``ends`` at random, or None if it is empty. Half of the time the finish is natural, else each kind
+    of call is equally likely. Most calls sync one of many files. But sync of everything writes all data first, and so
+    shows data in the blocks of a removed file."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:
@@ -99,7 +103,7 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return the object of the last call: everything, a directory that got a name, or one other thing."""
+    """Return what the last call syncs: "everything", a "directory" that got a name, or another "thing"."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:
@@ -115,6 +119,7 @@ def _new_name(operation: Operation) -> str:
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
-    """Return the workload of ``operations`` on the tree of ``bounds``, with their text as its name."""
+    """Return the workload of ``operations`` on the initial tree of ``bounds``. The text of the operations is its
+    name."""
     done = (*bounds.begin, *operations)
     return Workload("; ".join(map(write_one, done)), bounds.setup, done, finish, at)

@@ -1,7 +1,6 @@
-"""Witnesses: small files that show a violation again.
+"""Witnesses: small files, each with one crash state that breaks a claim, so that bob can show the violation again.
 
-document   witnesses, written and read; bundle: all of a run in one file
-recipes    data as a function of a workload's operations
-attempts   smaller workloads that may show the same violation
-keep       a crash image with a script, for people without bob
+The module ``document`` reads and writes witnesses; ``bundle`` packs all witnesses of a run into one file. The module
+``recipes`` describes data as a function of a workload's operations. The module ``attempts`` lists smaller workloads
+that may show the same violation. The module ``keep`` writes the crash image with a script, for people without bob.
 """

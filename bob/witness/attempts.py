@@ -1,4 +1,4 @@
-"""Smaller workloads that may show the same violation."""
+"""Candidates for a smaller witness: smaller workloads that may show the same violation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,8 +7,10 @@ from bob.workload.operations import Close, Open, Operation, Rename, Unnamed, Wor
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
-    """Yield workloads smaller than ``workload`` that keep the operations ``asked`` (none: all). First come only these
-    on the needed part of the initial tree, then on all of it; then all operations on the needed part."""
+    """Yield workloads that are smaller than ``workload``, and keep the operations with the numbers ``asked`` (if empty,
+    all operations). The first workload has only these operations, and only the part of the initial tree that they need.
+    The second has these operations and the whole initial tree. The last has all operations, and the part of the initial
+    tree that they need."""
     few = workload
     if asked:
         few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))
@@ -17,7 +19,7 @@ def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
 
 
 def needed(workload: Workload) -> Workload:
-    """Return ``workload`` with only the part of its initial tree that its operations and its finish use."""
+    """Return ``workload`` with only that part of the initial tree which its operations and its finish use."""
     used: set[str] = set()
     for operation in reversed((*workload.operations, *workload.finish.operations)):
         used |= _before(operation, used) | _names(operation)
@@ -44,7 +46,7 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """Return the earlier paths of ``used`` things in a directory that ``operation`` renames."""
+    """Return the old paths of the ``used`` paths that lie in a directory which ``operation`` renames."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}

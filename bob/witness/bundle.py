@@ -1,6 +1,7 @@
-"""A bundle, ``bob.witnesses/1``: the witnesses of a run or a matrix in one file. ``witnesses.json.xz`` replaces the
-folder ``witnesses/``; a path such as ``witnesses/append-any.json`` means the witness in either. In a bundle of a
-matrix, ``xfs/append-any`` is ``xfs/witnesses/append-any.json``."""
+"""A bundle, ``bob.witnesses/1``: all witnesses of a run or a matrix in one file. The bundle ``witnesses.json.xz``
+replaces the folder ``witnesses/``. A path such as ``witnesses/append-any.json`` means the file in the folder, or else
+the witness in the bundle. In the bundle of a matrix, the name ``xfs/append-any`` means
+``xfs/witnesses/append-any.json``."""
 
 import lzma
 import shutil
@@ -22,26 +23,28 @@ SHARED = (
     *("base", "environment", "configuration", "device_model", "program"),
     *("inodes_before", "inodes_after", "status_before", "status_after"),
 )
-"""Parts that several witnesses share, above all base images; a witness may lack a part."""
+"""The fields that several witnesses often have in common, above all base images. A witness may lack some of these
+fields."""
 
 
 class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """Witnesses by name. A shared part is an index into its list in ``shared``."""
+    """All ``witnesses`` of the bundle, by name. For each field in SHARED, ``shared`` lists the values, and a witness
+    has an index into that list."""
 
     shared: dict[str, list[Any]]
     witnesses: dict[str, dict[str, Any]]
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return the JSON of the witness ``path``, from its file or a bundle. Raises OSError if neither exists, ValueError
-    for a file that is not a document, MalformedError for a damaged bundle."""
+    """Return the JSON object of the witness ``path``, from its file or from a bundle. Raises OSError if neither has it,
+    ValueError if the file is not a document of bob, and MalformedError if the bundle is damaged."""
     if not path.is_file() and (bundled := _bundled(path)) is not None:
         return _whole(*bundled)
     return documents.opened(path.read_bytes())
 
 
 def is_there(path: Path) -> bool:
-    """Return whether the witness ``path`` exists, as a file or in a bundle."""
+    """Return whether the witness ``path`` exists, in a file of its own or in a bundle."""
     if path.is_file():
         return True
     bundled = _bundled(path)
@@ -49,7 +52,7 @@ def is_there(path: Path) -> bool:
 
 
 def within(folder: Path) -> list[Path]:
-    """Return the paths of all witnesses below ``folder``, sorted."""
+    """Return the paths of all witnesses in ``folder`` and its subfolders, sorted."""
     found = set(folder.glob(f"**/{FOLDER}/*.json"))
     for bundle in folder.glob(f"**/{FILE}"):
         for name in _read(bundle).witnesses:
@@ -59,8 +62,9 @@ def within(folder: Path) -> list[Path]:
 
 
 def pack(folder: Path) -> Path:
-    """Replace ``folder``, called ``witnesses``, or such folders in its subfolders by a bundle; return the bundle's
-    path. Raises StoreError if such a folder has other files, or is empty."""
+    """Replace a folder of witnesses by a bundle, and return the path of the bundle. If ``folder`` is not called
+    ``witnesses``, replace all folders of that name in its subfolders. Raises StoreError if such a folder is empty or
+    has other files."""
     is_one = folder.name == FOLDER
     packed = [folder] if is_one else sorted(folder.glob(f"*/{FOLDER}"))
     files = {one: sorted(one.iterdir()) if one.is_dir() else [] for one in packed}
@@ -78,7 +82,7 @@ def pack(folder: Path) -> Path:
 
 
 def save(changed: Mapping[Path, Mapping[str, Any]]) -> None:
-    """Write changed witnesses where :func:`load` finds them: in their file, or in their bundle beside the others."""
+    """Write changed witnesses to the place where :func:`load` finds them: to their own files, or into their bundle."""
     bundled: dict[Path, dict[str, Mapping[str, Any]]] = {}
     for path, document in changed.items():
         if path.is_file():
@@ -105,7 +109,7 @@ def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _bundled(path: Path) -> tuple[Path, str] | None:
-    """Return the bundle that may have the witness ``path``, and its name there."""
+    """Return the bundle in which the witness ``path`` may be, and the name that the witness would have in it."""
     if path.parent.name != FOLDER or path.suffix != ".json":
         return None
     run = path.parent.parent

@@ -1,5 +1,5 @@
-"""Witnesses, ``bob.witness/1``: small files with all that bob needs to show a violation again. They have the base
-image, the sectors that differ in the crash state, the workload and the broken claim (docs/formats.md)."""
+"""Witnesses, ``bob.witness/1``: small files with all that bob needs to show a violation again. A witness has the base
+image, the sectors that differ from it in the crash state, the workload, and the broken claim (docs/formats.md)."""
 
 import lzma
 import zlib
@@ -44,8 +44,8 @@ SCHEMA = "bob.witness/1"
 
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
-    """The size of a witness: operations, operations of the initial tree, and writes that make the crash state differ
-    from a clean prefix (:mod:`bob.crash.departures`)."""
+    """The size of a witness. It counts the operations, the operations that make the initial tree (``setup``), and the
+    writes that make the crash state differ from a clean prefix (``departure``; :mod:`bob.crash.departures`)."""
 
     operations: int
     setup: int
@@ -54,10 +54,11 @@ class WitnessSize:
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """A crash state of ``case`` that breaks ``claim``, with its ``evidence`` and ``causes``
-    (:func:`bob.crash.neighbours.causes`). ``all_lost``: whether the earliest crash, which loses all pending writes,
-    breaks the claim, too (None: unknown). ``found`` is the tree after the mount, if the evidence is about it.
-    ``is_clear`` is as in :class:`bob.claim.property.rules.Violation`."""
+    """A crash state of ``case`` that breaks ``claim``. The line ``evidence`` says how, and ``causes`` are the indexes
+    of the writes that decide (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether the earliest crash, which
+    loses all pending writes, also breaks the claim (None: unknown). ``found`` is the tree after the mount, if the
+    evidence is about the tree. ``is_clear`` is False only if the claim is an ordering, and the later operation is not
+    on the disk as a whole."""
 
     case: Case
     state: CrashState
@@ -77,10 +78,11 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A witness that was read. ``runs`` are (sector, data) on top of ``base``. ``inodes`` are inode numbers by name
-    before and after the operations, ``statuses`` the rest of stat. ``state`` and ``timeline`` are of the original
-    recording. ``shrunk_from`` is the witness's size before bob shrank it. ``all_lost`` and ``found`` are as in
-    :class:`ShownState`; older witnesses lack ``found``."""
+    """A witness, read from its file. ``runs`` are pairs (sector, data) that replace sectors of ``base``. ``inodes`` are
+    the inode numbers by name, before and after the operations; ``statuses`` are the other fields of stat(2). The
+    original recording had the crash state ``state`` and the time line ``timeline``. ``shrunk_from`` is the size before
+    bob made the witness smaller. ``all_lost`` and ``found`` are those of :class:`ShownState`; older witnesses lack
+    ``found``."""
 
     claim: Claim
     evidence: str
@@ -110,12 +112,12 @@ class Witness:
 
     @property
     def workload(self) -> Workload:
-        """The workload. Raises TypeError if a program did the work."""
+        """The workload. Raises TypeError if the witness is of a program."""
         return workload_in(self.work)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations; () if a program did the work."""
+        """The operations of the workload; () if the witness is of a program."""
         return operations_of(self.work)
 
     @property
@@ -124,7 +126,8 @@ class Witness:
 
 
 class CrashDocument(Document, frozen=True):
-    """The crash: its ``state`` as a recipe, and, for people, the time line up to it."""
+    """The crash of a witness. ``state`` is the recipe of the crash state: its writes and sectors. ``timeline`` is for
+    people."""
 
     state: CrashState
     departure: int
@@ -133,7 +136,8 @@ class CrashDocument(Document, frozen=True):
 
 
 class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
-    """A witness without the fields of its claim (:mod:`bob.claim.kinds`). ``runs`` are (sector, sectors)."""
+    """A witness as a JSON document, without the fields of its claim (:mod:`bob.claim.kinds`). ``runs`` are pairs (first
+    sector, number of sectors)."""
 
     claim: str
     evidence: str
@@ -161,8 +165,8 @@ def write(
     calls: Sequence[timeline.ProgramCallEvent] = (),
     writes: Sequence[BlockName] | None = None,
 ) -> dict[str, Any]:
-    """Return the witness of a crash state as a plain document. ``calls`` are a program's up to the crash, ``writes``
-    the names of the writes, if known."""
+    """Return the witness of the crash state ``showing`` as a plain JSON object. ``calls`` are the calls of a program up
+    to the crash. ``writes`` are the names of the written blocks, if the caller knows them."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
     line = timeline.with_calls(timeline_of(case, state, showing.causes, writes), calls)
@@ -188,22 +192,23 @@ def write(
 
 
 def named(case: Case) -> tuple[BlockName, ...]:
-    """Return the name of each write of ``case``, by its file system's on-disk format."""
+    """Return a name for each write of ``case``: which block of the file system it writes, by the on-disk format."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
-    # If a file has several names, an operation's name comes last, and counts.
+    # If a file has several names, the last one counts: a name that an operation uses.
     paths = {
         number: path
         for known in case.inodes
         for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    driver = "" if case.subject.layers else case.subject.fs.driver  # layers have places of their own
+    driver = "" if case.subject.layers else case.subject.fs.driver  # layers move the blocks to other places
     return names(driver, case.base, case.plan.trace, paths)
 
 
 def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
-    """Return the time line of ``state``, with the names of blocks (``writes``, if known) and the ``causes``."""
+    """Return the time line of ``state``. It names the written blocks (by ``writes``, if the caller knows them), and
+    marks the deciding writes ``causes``."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
@@ -211,12 +216,14 @@ def timeline_of(
 
 @lru_cache(maxsize=2)
 def _image(packed: bytes) -> bytes:
-    """Return a base image as in witnesses. The cache helps: many witnesses of a run share a base."""
+    """Return a packed base image in the compression of witnesses. Many witnesses of a run share a base, so the cache
+    helps."""
     return lzma.compress(zlib.decompress(packed))
 
 
 def read(path: Path) -> Witness:
-    """Return the witness in the file ``path``. Raises MalformedError for another file, or another schema."""
+    """Return the witness in the file ``path``. Raises MalformedError if the file is not a witness, or has another
+    schema."""
     try:
         document = bundle.load(path)
     except OSError as error:
@@ -237,8 +244,9 @@ def read(path: Path) -> Witness:
 
 
 def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[str, Any]:
-    """Return the document of the witness in ``path``, with ``evidence`` and the tree ``found`` by a mount on
-    ``kernel``. It is unchanged if its evidence is not about a tree. Raises as :func:`read` does."""
+    """Return the JSON object of the witness ``path`` with new ``evidence``, and with the tree ``found`` after a mount
+    on ``kernel``. If the evidence of its claim is not about a tree, return the witness unchanged. Raises MalformedError
+    if the file is not a witness."""
     document: dict[str, Any] = bundle.load(path)
     if not read(path).claim.is_shown_by_the_tree:
         return document
@@ -255,7 +263,8 @@ def _instead(schema: Any, path: Path) -> str:
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the paths of witnesses, with those in run directories. Raises StoreError for a directory without any."""
+    """Return the paths of witnesses in ``paths``. A run directory stands for all its witnesses. Raises StoreError for a
+    directory without witnesses."""
     files: list[Path] = []
     for path in paths:
         within = bundle.within(path) if path.is_dir() else [path]

@@ -1,5 +1,5 @@
-"""Data as a recipe: most data in a witness is a function of the operations. For runs of whole sectors a recipe has the
-operation that wrote them, and the offset in its file. It has all other sectors compressed."""
+"""Data as a recipe. Most data in a witness is a function of the workload's operations: a recipe has the operation that
+wrote a run of whole sectors, and the offset in the file. All other sectors are in the recipe as compressed data."""
 
 import lzma
 from typing import NamedTuple
@@ -10,18 +10,19 @@ from bob.workload.pattern import UNSHADED, contents, place
 
 
 class PatternRange(NamedTuple):
-    """A run of ``sectors`` sectors, beginning with ``sector``. ``operation`` wrote it, from byte ``offset`` of the
-    file."""
+    """A run of ``sectors`` sectors that begins with ``sector``. The operation with the number ``operation`` wrote it;
+    its first byte is byte ``offset`` of the file. ``shade`` is the variant of the data pattern."""
 
     sector: int
     sectors: int
     operation: int
     offset: int
-    shade: int = UNSHADED  # older recipes lack it
+    shade: int = UNSHADED  # older recipes lack the shade
 
 
 class DataRecipe(Document, frozen=True):
-    """Data of ``sectors``: the ``patterns``, ascending, and the ``rest``, all other sectors (lzma)."""
+    """A recipe for ``sectors`` sectors of data: the ``patterns`` in ascending order, and all other sectors (``rest``,
+    lzma)."""
 
     sectors: int
     patterns: tuple[PatternRange, ...]
@@ -29,7 +30,7 @@ class DataRecipe(Document, frozen=True):
 
 
 def to_recipe(data: bytes) -> DataRecipe:
-    """Return the recipe of ``data``, whole sectors."""
+    """Return the recipe of ``data``, which is a number of whole sectors."""
     patterns: list[PatternRange] = []
     rest = bytearray()
     for sector in range(len(data) // SECTOR_BYTES):
@@ -48,7 +49,7 @@ def to_recipe(data: bytes) -> DataRecipe:
 
 
 def from_recipe(recipe: DataRecipe) -> bytes:
-    """Return the data of a recipe. Raises ValueError or LZMAError if it is damaged."""
+    """Return the data that ``recipe`` describes. Raises ValueError or LZMAError if the recipe is damaged."""
     rest = lzma.decompress(recipe.rest)
     data, used = bytearray(), 0
 

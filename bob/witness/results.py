@@ -1,4 +1,4 @@
-"""Updates the results of a run after its witnesses have changed."""
+"""Updates the results of a run after bob has changed the run's witnesses."""
 
 import lzma
 from dataclasses import replace
@@ -17,8 +17,8 @@ RESULT = "result.json"
 
 
 def tell_results(run: Path) -> None:
-    """Give each way and finding in the results of ``run``, a run directory or a reference, its witness's evidence.
-    Raises StoreError for an unreadable result, MalformedError for a damaged witness."""
+    """Copy the evidence of each witness into the results in ``run``, a run directory or a directory of reference
+    results. Raises StoreError for an unreadable result, and MalformedError for a damaged witness."""
     for file in result_files(run):
         document = _read(file)
         if document.get("schema") == "bob.app/1":
@@ -39,7 +39,7 @@ def _tell_program(document: Any, folder: Path) -> None:
 
 
 def _told(result: Result, folder: Path) -> Result:
-    """Return ``result`` with the evidence of its witnesses, whose paths are relative to ``folder``."""
+    """Return ``result`` with the evidence of its witnesses. Their paths are relative to ``folder``."""
 
     def evident(answer: Answer) -> Answer:
         ways = (
@@ -68,7 +68,7 @@ def _told(result: Result, folder: Path) -> Result:
 
 
 def result_files(run: Path) -> list[Path]:
-    """Return the files of results in ``run`` and its subfolders. References compress large ones."""
+    """Return the result files in ``run`` and in its subfolders. In reference results, large ones are compressed."""
     names = (RESULT, f"{RESULT}.xz")
     return sorted(file for name in names for file in (*run.glob(name), *run.glob(f"*/{name}")))
 

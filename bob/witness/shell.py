@@ -1,4 +1,5 @@
-"""Operations, and the output of the tree, as lines of a shell script, with the tools of xfstests (``xfs_io``)."""
+"""Operations of a workload as lines of a shell script, with the tools of xfstests (``xfs_io``); and lines that print
+the tree."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,19 +13,19 @@ from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Replacing, names_of
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
-_FILLS = 0x7F  # fill bytes of operations; the initial tree has as many others
+_FILLS = 0x7F  # number of fill bytes for operations, and of other fill bytes for the initial tree
 
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """An operation with its number, and the ``offset`` of an append (bytes)."""
+    """The number of an operation, and its ``offset`` in the file (bytes)."""
 
     number: int
     offset: int
 
     @property
     def fill(self) -> str:
-        """The byte that fills its data: unique, as long as there are not too many operations."""
+        """The byte that fills the data of the operation. Each operation has another byte, up to _FILLS operations."""
         if self.number >= FIRST_SETUP_NUMBER:
             return f"0x{0x80 + (self.number - FIRST_SETUP_NUMBER) % _FILLS:02x}"
         return f"0x{1 + (self.number - 1) % _FILLS:02x}"
@@ -104,7 +105,8 @@ _WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
 
 
 def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
-    """Yield operations as lines of a shell script. Raises UsageError for one without a command, or on an open file."""
+    """Yield each operation as a line of a shell script. Raises UsageError for an operation that no command can do, or
+    that uses an open file."""
     for step in performed:
         words = _WORDS.get(type(step.operation))
         if words is None or not all(name.startswith("/") for name in names_of(step.operation)):
@@ -116,7 +118,7 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
 
 
 def needs(operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield the requirements of a case for its operations, with repetitions."""
+    """Yield the ``_require`` lines that an xfstests case needs for its ``operations``; some come several times."""
     for operation in operations:
         match operation:
             case ops.Write(how=How.DIRECT):
@@ -144,7 +146,8 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """A call of the script's ``function`` with the first of ``paths`` that exists and the arguments ``more``."""
+    """A line of the script that prints a part of the tree. It calls ``function`` for the first of ``paths`` that
+    exists, with the arguments ``more``."""
 
     function: str
     paths: tuple[str, ...]
@@ -209,7 +212,8 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def looks(checks: Sequence[Printer]) -> Iterator[str]:
-    """Yield the functions that print the tree, and ``promised``, which prints all that the case compares."""
+    """Yield the shell functions that print the tree, and ``promised``, a function that prints all that the case
+    compares."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:
         yield from _FIRST

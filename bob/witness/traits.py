@@ -1,6 +1,6 @@
-"""The traits of a witness in a few words, which bob compares with known reasons for violations. They come from the
-witness alone: question, tree, workload, and the fate of each write. If a trait does not apply, its word is
-``nothing``."""
+"""The traits of a witness: a few words that bob compares with known reasons for violations. They follow from the
+witness alone: its claim, its tree, its workload, and the fate of each write. If a trait does not apply, its only word
+is ``nothing``."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -21,23 +21,24 @@ from bob.workload.simulation import simulate
 
 
 class Trait(StrEnum):
-    """A trait of a witness; :data:`WORDS` has its words."""
+    """A trait of a witness. :data:`WORDS` has the possible words of each trait. The *wrong operation* is the one that
+    is missing or damaged after the crash, in whole or in part."""
 
-    OPERATION = "operation"  # sort and manner of the operation that is not there as it should be
-    BESIDE = "beside"  # sorts of the other required operations, such as a rename after an append
-    LATER = "later"  # sort of the later operation, which is there at least in part, if an ordering is asked
-    EXTENT = "extent"  # how much of the later operation is there, if an ordering is asked
-    CALLS = "calls"  # calls, or flags of open(2), that ask for durability in the workload or its finish
-    MISSING = "missing"  # part of the operation that is not there as it should be
-    LOST = "lost"  # sorts of lost blocks: those that decide, else with the operation's data, else all
-    KEPT = "kept"  # sorts of blocks on the medium that were not flushed
-    TORN = "torn"  # sorts of blocks that are there in part
-    DURABLE = "durable"  # sorts of blocks that became durable after the first operation began
-    SENT = "sent"  # when the kernel sent the operation's data to the disk: the lost or torn part, if any
+    OPERATION = "operation"  # kind of the wrong operation, and its manner, such as direct
+    BESIDE = "beside"  # kinds of the other operations that must survive, such as a rename after an append
+    LATER = "later"  # kind of the later operation, which survived at least in part (only for an ordering)
+    EXTENT = "extent"  # how much of the later operation survived (only for an ordering)
+    CALLS = "calls"  # calls and flags of open(2) that ask for durability in the workload or its finish
+    MISSING = "missing"  # missing part of the wrong operation
+    LOST = "lost"  # kinds of lost blocks: those that decide; else those with the operation's data; else all
+    KEPT = "kept"  # kinds of blocks on the medium that were not flushed
+    TORN = "torn"  # kinds of torn blocks
+    DURABLE = "durable"  # kinds of blocks written during the recording and durable at the crash
+    SENT = "sent"  # when the kernel sent the operation's data to the disk; the lost or torn data, if any
 
 
 class SendTime(StrEnum):
-    IN_THE_CALL = "in-the-call"  # before the operation returned, and so closed its file
+    IN_THE_CALL = "in-the-call"  # before the operation closed its file and returned
     AFTER_THE_CALL = "after-the-call"
     NEVER = "never"  # not before the crash
 
@@ -45,9 +46,9 @@ class SendTime(StrEnum):
 Traits = Mapping[Trait, frozenset[str]]
 
 NOTHING = "nothing"
-REPLACE = "replace"  # a rename to an existing name; one to a free name is "rename"
-MORE = "more"  # the operation did more than it should; nothing is missing
-OTHER = "other"  # something else is missing
+REPLACE = "replace"  # a rename to an existing name; a rename to a free name is "rename"
+MORE = "more"  # nothing is missing: the operation changed more than it should
+OTHER = "other"  # any other damage
 _KINDS = frozenset(BlockKind)
 _SORTS = frozenset({*Effect, *(how for how in How if how is not How.PLAIN), *GRAMMAR})
 WORDS: Mapping[Trait, frozenset[str]] = {
@@ -75,12 +76,12 @@ _PARTS = {
     EffectPart.LINKS: What.NAMES,
     EffectPart.ATTRIBUTE: What.ATTRIBUTES,
 }
-"""The words of ``MISSING`` by the part of an effect that is lacking."""
+"""The word of the trait ``MISSING`` for each part of an operation's effect that may be missing."""
 
 
 def traits_of(witness: Witness) -> Traits | None:
-    """Return the traits of ``witness``; None if it is not of a property, or keeps no tree that breaks the property.
-    Raises UsageError for a property that this bob does not know."""
+    """Return the traits of ``witness``. Return None if its claim is not a property, or if its tree does not break the
+    property. Raises UsageError for a property that this version of bob does not know."""
     if not isinstance(witness.claim, OfProperty) or witness.found is None:
         return None
     violation = witness.claim.violation(witness.found, witness.context)
@@ -158,7 +159,8 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
-    """Return when the write was sent; ``ends`` has the operation's return (None, or empty: it had not returned)."""
+    """Return when the write ``one`` was sent. ``ends`` has the time when the operation returned; it is empty or None if
+    the operation had not returned."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )

@@ -1,5 +1,5 @@
-"""The tree after the crash of a witness, which lets bob judge it without a guest. One recipe
-(:mod:`bob.witness.recipes`) has the contents of all names, in their order, each padded to whole sectors."""
+"""The tree after the crash, as a document in a witness, so that bob can judge it without a guest. One recipe
+(:mod:`bob.witness.recipes`) has the contents of all names, one after the other, each padded to whole sectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
 
 
 class NodeDocument(Document, frozen=True):
-    """A :class:`Node` of the tree, with the ``length`` of its content (bytes)."""
+    """A :class:`Node` (a file, directory or other object) of the tree. ``length`` is the length of its content in
+    bytes."""
 
     kind: str
     inode: int = 0
@@ -29,7 +30,7 @@ class NodeDocument(Document, frozen=True):
 
 
 class FoundDocument(Document, frozen=True):
-    """The observation on ``kernel``; ``data`` are the contents."""
+    """An observation: what a mount on ``kernel`` found. ``data`` is the recipe of all contents."""
 
     kernel: str
     mounted: bool
