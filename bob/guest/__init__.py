@@ -1,1 +1,1 @@
-"""Guests: virtual machines that bob boots, restores, talks to, loses and ends; also machines that it did not boot."""
+"""Guests: the virtual machines that bob boots, restores, talks to and ends. Also machines that bob did not boot."""

@@ -1,4 +1,5 @@
-"""Choose the accelerator that boots a guest here, by booting one, and remember it."""
+"""Choose the accelerator (KVM or TCG) for guests on this machine: try to boot a guest under KVM, and remember the
+result."""
 
 import hashlib
 import json
@@ -13,9 +14,9 @@ from bob.errors import UsageError
 from bob.guest.spec import Accelerator
 from bob.settings import cache_folder
 
-VARIABLE = "BOB_ACCELERATOR"  # "kvm" or "tcg" in it decides for every guest that could use both
+VARIABLE = "BOB_ACCELERATOR"  # its value, "kvm" or "tcg", decides for every guest that could use either
 
-KVM_DEADLINE = 20.0  # seconds until a guest under KVM is ready; one that works takes two or three
+KVM_DEADLINE = 20.0  # seconds until a guest under KVM must be ready; a working guest takes two or three
 
 _DEVICE = Path("/dev/kvm")
 
@@ -27,9 +28,9 @@ class Acceleration:
 
 
 def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
-    """Return the accelerator that boots here. bob remembers ``kvm_boots()`` for this kernel, processor and
-    ``versions``. A guest may not boot although ``/dev/kvm`` opens (facts.md, "Guests"). Raises UsageError if
-    ``BOB_ACCELERATOR`` is neither kvm nor tcg."""
+    """Return the accelerator for guests on this machine. If ``/dev/kvm`` opens, ``kvm_boots()`` boots a guest under KVM
+    to find out, because it may not boot (facts.md, "Guests"). bob remembers the result for this kernel, this processor
+    and ``versions``. Raises UsageError if ``BOB_ACCELERATOR`` is neither kvm nor tcg."""
     forced = os.environ.get(VARIABLE)
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:
@@ -59,7 +60,7 @@ def _choice(kvm_boots: bool) -> Acceleration:
 
 
 def host() -> list[str]:
-    """Return this machine's kernel and processor."""
+    """Return the kernel and the processor of this machine."""
     model = ""
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()

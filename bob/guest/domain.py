@@ -1,4 +1,4 @@
-"""A libvirt domain as a machine that bob did not boot: its SSH server's address, and its restart after a loss."""
+"""A libvirt domain that bob did not boot: find the address of its SSH server, and restart the domain after a loss."""
 
 import time
 from collections.abc import Iterator
@@ -11,14 +11,15 @@ from bob.errors import GuestError
 from bob.guest.driver import ADDRESS_SOURCES, RUNNING, LibvirtError, disconnect, monitor, open_any
 from bob.guest.network import Network
 
-ALONE_SECONDS = 60.0  # for a lost domain to come back by itself; then bob resets it
+ALONE_SECONDS = 60.0  # bob waits so long for a lost domain to come back by itself, and then resets it
 _SSH = 22
 _NONE_YET_SECONDS = 1.0
 _QEMU_ARG = "{http://libvirt.org/schemas/domain/qemu/1.0}commandline/{http://libvirt.org/schemas/domain/qemu/1.0}arg"
 
 
 class Domain:
-    """The domain ``name`` (or UUID) of the libvirt at ``uri`` (None: virsh's default). bob restarts a lost one."""
+    """The domain called ``name`` (or with this UUID) of the libvirt at ``uri`` (None: virsh's default). When the domain
+    is lost, bob restarts it."""
 
     def __init__(self, name: str, uri: str | None) -> None:
         self.name, self._uri = name, uri
@@ -27,8 +28,9 @@ class Domain:
         self._reset_at = 0.0
 
     def addresses(self) -> list[tuple[str, int | None]]:
-        """Return addresses of the domain's SSH server: host, and port (None: SSH's own). Raises GuestError if libvirt
-        does not know the domain or it is off, OSError while it has no address."""
+        """Return the addresses of the domain's SSH server, as host and port (None: SSH's default port). Raises
+        GuestError if libvirt does not know the domain, or if the domain is off; OSError while the domain has no
+        address."""
         try:
             domain = self._found()
             if self._lost_at is not None:
@@ -45,7 +47,7 @@ class Domain:
         return found
 
     def lost(self, *, hangs: bool) -> None:
-        """Note that the domain was lost. If it ``hangs``, it does not come back by itself."""
+        """Note that the domain was lost. If the domain ``hangs``, bob does not wait for it to come back by itself."""
         self._lost_at = time.monotonic()
         self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
 
@@ -83,7 +85,7 @@ class Domain:
             domain.create()
         elif time.monotonic() >= self._reset_at:
             domain.reset(0)
-            if domain.state()[0] != RUNNING:  # paused by a panic that a pvpanic device reported
+            if domain.state()[0] != RUNNING:  # a panic that a pvpanic device reported has paused the domain
                 domain.resume()
         else:
             return
@@ -91,12 +93,13 @@ class Domain:
 
 
 def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
-    """Yield the addresses that libvirt knows, IPv4 first, but not those of networks inside the domain (containers)."""
+    """Yield the addresses that libvirt knows for the domain's own network cards, IPv4 first. Addresses of networks
+    inside the domain, such as those of containers, are left out."""
     root = ElementTree.fromstring(domain.XMLDesc(0))
     cards = {card.attrib["address"].lower() for card in root.iterfind("devices/interface/mac")}
     found = []
     for source in ADDRESS_SOURCES:
-        with suppress(LibvirtError):  # it may lack an agent
+        with suppress(LibvirtError):  # the domain may lack a guest agent
             for interface in domain.interfaceAddresses(source).values():
                 if (interface.get("hwaddr") or "").lower() in cards:
                     found += [ip_address(each["addr"]) for each in interface.get("addrs") or ()]
@@ -114,5 +117,5 @@ def _forwarded(domain: Any) -> Iterator[tuple[str, int | None]]:
             if each.get("exclude") != "yes" and to <= _SSH <= to + last - first:
                 yield forward.get("address", "127.0.0.1"), first + _SSH - to
     if any("hostfwd=" in arg.get("value", "") for arg in root.iterfind(_QEMU_ARG)):
-        with suppress(GuestError):  # it forwards other ports
+        with suppress(GuestError):  # QEMU forwards other ports than SSH's
             yield Network().address(lambda command: monitor(domain, command))

@@ -1,4 +1,4 @@
-"""The guest's XML for libvirt and QEMU, with a reason for each line."""
+"""The definition of a guest in XML for libvirt and QEMU, with the reason for each line."""
 
 import os
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ CMDLINE = "oops=panic psi=0 cgroup_disable=memory tsc=nowatchdog norandmaps"
 #: MiB beside its memory for crash states (bob/agent/inside/ram_disk.py), enough for any file system's default size.
 #: Larger devices, and all recorded ones, are files in a guest's memory under loop devices.
 _SCRATCH_MIB = 304
-_FIRMWARE_MIB = 16  # at the end, for the firmware's tables
-_HOLE_MIB = 3 * 1024  # QEMU's "pc" has memory without a hole up to there
+_FIRMWARE_MIB = 16  # MiB at the end of the memory, for the firmware's tables
+_HOLE_MIB = 3 * 1024  # MiB: QEMU's machine "pc" has memory without a hole up to this address
 
 _DOMAIN = """\
 <domain type='{type}' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
@@ -112,20 +112,22 @@ _EMULATED_CPU = """
 
 _NETDEV = {
     NetworkKind.PRIVATE: f"tap,id=bob,ifname={TAP},script=no,downscript=no",
-    # restrict: no way out. Port 0: QEMU takes a free one, and its monitor says which. Two restored guests do not clash.
+    # "restrict" lets nothing out of the network. With port 0, QEMU takes a free port, which its monitor then reports.
+    # So two restored guests do not clash.
     NetworkKind.USER: "user,id=bob,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A guest's identity on its host, the only difference between two guests of one saved state."""
+    """A guest's identity on its host. Two guests that are restored from one saved state differ in nothing else."""
 
     uuid: UUID
 
     @property
     def name(self) -> str:
-        """The domain's name: 12 characters (libvirt puts it into socket paths, which may have 108)."""
+        """The name of the libvirt domain: 12 characters, because libvirt puts it into paths of sockets, which may have
+        108 bytes."""
         return f"bob-{self.uuid.hex[:8]}"
 
 
@@ -137,7 +139,8 @@ def domain_xml(
     console: Path,
     port: Path | None = None,
 ) -> str:
-    """Return the libvirt domain of ``spec``. QEMU appends to ``console``; ``port`` is the socket of its port."""
+    """Return the XML of the libvirt domain for the guest ``spec``. QEMU appends the guest's console to the file
+    ``console``. ``port`` is the path of the socket for the guest's port (port.py)."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {
@@ -174,7 +177,8 @@ def _disk(path: Path, device: str, serial: str = "") -> str:
 
 
 def _scratch(memory_mib: int) -> tuple[int, str]:
-    """Return the MiB to add for crash states, and kernel words that leave them to a driver and to mappings."""
+    """Return how many MiB of memory to add for crash states, and the kernel parameters that keep this memory for a
+    driver and for mappings by the agent."""
     more_mib = _SCRATCH_MIB + _FIRMWARE_MIB
     if memory_mib + more_mib > _HOLE_MIB:
         return 0, ""

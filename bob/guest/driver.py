@@ -1,4 +1,5 @@
-"""libvirt: silent, with a running event loop, and with errors that name the missing package."""
+"""A wrapper of libvirt that keeps libvirt silent, runs its event loop, and raises errors that name a missing
+package."""
 
 import os
 import shutil
@@ -10,7 +11,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-# libvirt reads this on import; inside this process it would log to our standard error.
+# libvirt reads this variable on import. Without it, the driver inside this process logs to bob's standard error.
 os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
 
 import libvirt  # type: ignore[import-untyped, unused-ignore]
@@ -37,10 +38,11 @@ class Versions:
 
 
 def connect(uri: str) -> tuple[Any, Versions]:
-    """Return a ``virConnect`` to ``uri``, and its versions. Raises UsageError, MissingProgramError or GuestError."""
+    """Return a connection (``virConnect``) to the libvirt at ``uri``, which must be on this machine, and the versions.
+    Raises UsageError, MissingProgramError or GuestError."""
     host = urlsplit(uri).hostname
     if host not in (None, "localhost"):
-        # QEMU opens images, saved states and consoles too.
+        # QEMU must be able to open the files of images, saved states and consoles, as bob does.
         raise UsageError(f"guests must run on this machine, and {uri} is on another one", hint=f"run bob on {host}")
     _start_event_loop()
     with _on_one_cpu():
@@ -53,8 +55,9 @@ def connect(uri: str) -> tuple[Any, Versions]:
 
 
 def open_any(uri: str | None) -> Any:
-    """Return a ``virConnect`` to the libvirt at ``uri``, on any machine. None is virsh's default: LIBVIRT_DEFAULT_URI,
-    or the system's for root and the session's for others. Raises GuestError."""
+    """Return a connection (``virConnect``) to the libvirt at ``uri``, on any machine. None means virsh's default:
+    LIBVIRT_DEFAULT_URI, or else the system's libvirt for root, and the session's libvirt for other users. Raises
+    GuestError."""
     _start_event_loop()
     try:
         return _inside(uri) if uri is not None and _is_inside(uri) else libvirt.open(uri)
@@ -64,7 +67,8 @@ def open_any(uri: str | None) -> Any:
 
 
 def disconnect(connection: Any, uri: str) -> None:
-    """Close a connection of :func:`connect`, except to the driver inside this process."""
+    """Close a connection of :func:`connect` or :func:`open_any`. The connection to the driver inside this process stays
+    open."""
     if not _is_inside(uri):
         with suppress(LibvirtError):
             connection.close()
@@ -76,15 +80,16 @@ def _is_inside(uri: str) -> bool:
 
 @cache
 def _inside(uri: str) -> Any:
-    """Return the one connection to the driver inside this process. Each open registers that driver again, and libvirt
-    allows a dozen (VIR_MAX_DRIVERS in src/libvirt.c)."""
+    """Return the only connection to the driver inside this process. Each open would register that driver again, and
+    libvirt allows a dozen drivers (VIR_MAX_DRIVERS in src/libvirt.c)."""
     return libvirt.open(uri)
 
 
 @contextmanager
 def _on_one_cpu() -> Iterator[None]:
-    """Keep this thread on one processor while libvirt probes QEMU (8 s where KVM is broken). The cache of libvirt 9.0
-    depends on CPUID, which differs by processor on some virtual machines."""
+    """Keep this thread on one processor while libvirt probes QEMU, so that libvirt finds its cached answer again (a
+    probe takes 8 s where KVM is broken). The cache of libvirt 9.0 depends on CPUID, which differs between the
+    processors of some virtual machines."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -100,7 +105,7 @@ def monitor(domain: Any, command: str) -> str:
 @cache
 def _start_event_loop() -> None:
     """Start libvirt's event loop once, before the first connection (facts.md, "Guests")."""
-    libvirt.registerErrorHandler(lambda *_: None, None)  # errors are raised; libvirt prints them as well
+    libvirt.registerErrorHandler(lambda *_: None, None)  # libvirt raises its errors, and would also print them
     libvirt.virEventRegisterDefaultImpl()
     threading.Thread(target=_run_event_loop, name="libvirt events", daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""A libvirt connection that hands out guests, restored from a saved state or booted."""
+"""A libvirt connection that starts guests. Each guest is restored from a saved state, or booted."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,18 +17,18 @@ from bob.guest.root import Reaper, Root
 from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
-BOOT_DEADLINE = 300.0  # seconds until a booted guest is ready: 5 s alone under TCG, many times that on a busy host
+BOOT_DEADLINE = 300.0  # seconds for a boot, which takes 5 s alone under TCG, and many times that on a busy host
 
 _READY = "bob: ready"
 
-# Run before a guest is saved: its page cache then holds what SSH and the agent need.
+# A command that runs before a guest is saved, so that the saved page cache holds what SSH and the agent need.
 _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport, zlib'"
 
 
 @dataclass(eq=False)
 class Hypervisor:
-    """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...`` A guest ends with
-    its ``with`` block; if the process ends first, the reaper ends it."""
+    """The guests of one libvirt connection: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...``
+    A guest ends with its ``with`` block. If bob's process ends earlier, the reaper ends the guest."""
 
     _connection: Any
     versions: Versions
@@ -46,9 +46,9 @@ class Hypervisor:
         *,
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
-        """Connect to bob's own libvirt in this process, or to ``uri`` on this machine. ``progress`` is called with each
-        slow step. ``network`` is private by default, if that is possible and there is no ``uri``. Raises UsageError,
-        MissingProgramError or GuestError."""
+        """Connect to bob's own libvirt in this process, or to the libvirt at ``uri`` on this machine. ``progress`` is
+        called with a message before each slow step. If ``network`` is None, bob makes a private network if that is
+        possible and ``uri`` is None; else it uses QEMU's. Raises UsageError, MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri
@@ -59,7 +59,8 @@ class Hypervisor:
             disconnect(connection, there)
 
     def choice(self, spec: GuestSpec) -> Acceleration:
-        """Return the accelerator for ``spec``, and why. May boot a guest to find out, once on each host."""
+        """Return the accelerator for ``spec``, with the reason. This may boot a guest to find out, once on each
+        host."""
         if spec.clock is Clock.VIRTUAL:
             return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:
@@ -72,7 +73,8 @@ class Hypervisor:
 
     @contextmanager
     def guest(self, spec: GuestSpec, *, restore: bool = True) -> Iterator[Guest]:
-        """Yield a guest that answers by SSH, booted if not ``restore``. Raises GuestLost or GuestError."""
+        """Yield a guest that answers by SSH. It is restored from a saved state, or booted if ``restore`` is false.
+        Raises GuestLost or GuestError."""
         with ExitStack() as stack:
             yield self._restored(spec, stack) if restore else self._booted(spec, _someone(), stack)
 
@@ -96,7 +98,7 @@ class Hypervisor:
         if state.exists():
             return True
         with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
-            if state.exists() or not mine:  # another bob was first
+            if state.exists() or not mine:  # another bob has saved the state first, or is still busy with it
                 return state.exists()
             self._progress("booting a guest, to save it when it is ready")
             guest = self._booted(spec, state.identity, stack)

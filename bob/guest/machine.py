@@ -1,4 +1,4 @@
-"""A running guest: its console, its connections, its end."""
+"""A running guest: its console, its connections, and how it ends."""
 
 import os
 import signal
@@ -21,17 +21,17 @@ from bob.guest.port import PortStream, open_stream
 from bob.guest.shell import CommandStream, Shell, ShellAddress
 from bob.guest.spec import Accelerator, GuestSpec
 
-CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; one restored beside ten others takes longer
+CONNECT_SECONDS = 120.0  # SSH to a guest on a busy host takes a second, or longer beside ten other restores
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 30
 _PANIC_LINES = 60
 
-_LAST_BREATH = 2.0  # seconds for QEMU to end after a connection broke: its sockets close first
+_LAST_BREATH = 2.0  # seconds that QEMU may take to end after its connections broke: it closes its sockets first
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The console output of a guest since it was started or restored."""
+    """The console output of a guest, from its start or restore on."""
 
     path: Path
 
@@ -45,7 +45,8 @@ class Console:
         return "\n".join(self.text().rstrip().splitlines()[-lines:])
 
     def wait_for(self, text: str, seconds: float, alive: Callable[[], bool]) -> bool:
-        """Wait until ``text`` was printed. Return False if the guest is not ``alive``, or after ``seconds``."""
+        """Wait until the console has ``text``. Return False if the guest is not ``alive`` any more, or after
+        ``seconds``."""
         deadline = time.monotonic() + seconds
         while text not in self.text():
             if time.monotonic() > deadline or not alive():
@@ -56,7 +57,8 @@ class Console:
 
 @dataclass(eq=False)
 class Guest:
-    """A running guest of :class:`bob.guest.hypervisor.Hypervisor`; ``port`` is the socket of its port, if any."""
+    """A running guest of a :class:`bob.guest.hypervisor.Hypervisor`. ``port`` is the path of the socket for the guest's
+    port (port.py), if it has one."""
 
     spec: GuestSpec
     accelerator: Accelerator
@@ -73,9 +75,9 @@ class Guest:
         self._watch = threading.Thread(target=self._hang_up_when_gone, name="guest's end", daemon=True)
         self._watch.start()
 
-    @cached_property  # the first connection asks; a QEMU that hangs later is not asked again
+    @cached_property  # asked at the first connection, and not of a QEMU that may hang later
     def address(self) -> ShellAddress:
-        """The address of the guest's SSH server. Raises GuestLost if QEMU does not say."""
+        """The address of the guest's SSH server. Raises GuestLost if QEMU does not answer."""
         try:
             host, port = self.network.address(lambda command: monitor(self._domain, command))
         except LibvirtError as error:
@@ -90,11 +92,13 @@ class Guest:
         return self._shell
 
     def connect(self, deadline: float = CONNECT_SECONDS) -> Shell:
-        """Return one more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
+        """Return another SSH connection, made within ``deadline`` seconds. If the connection is lost, its methods raise
+        GuestLost."""
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
-        """Start ``command``, which can use the port, and return the fastest stream to it."""
+        """Start ``command`` in the guest, and return the fastest stream to it: through the port, if the guest has one
+        and the command can use it."""
         if self.port is None:
             return self.shell.open_channel(command)
         return open_stream(self.port, self.shell, command, self.lost)
@@ -104,13 +108,13 @@ class Guest:
         return self._pidfd >= 0 and not reap.has_ended(self._pidfd, 0)
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
-        """Return the error for a broken connection (``disconnected``) or a deadline that passed."""
+        """Return the error for a connection that broke (``disconnected``) or for a deadline that passed."""
         return GuestLost(diagnose(self.console, lambda: self.running, disconnected=disconnected), message)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let the guest run while the block lasts, then stop it. A guest in virtual time that waits for bob does not
-        sleep: it races from timer to timer, and keeps a processor busy."""
+        """Let the guest run while the block lasts, and then stop it. A guest in virtual time that waits for bob would
+        not sleep: it jumps from timer to timer, and keeps a processor busy."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -118,18 +122,19 @@ class Guest:
             self._signal(signal.SIGSTOP)
 
     def save(self, path: Path) -> None:
-        """Write the guest's whole state to ``path``, and end it. If that fails, it goes on; raises libvirt's error."""
+        """Write the guest's whole state to the file ``path``, and end the guest. If that fails, the guest goes on, and
+        libvirt's error is raised."""
         if self._shell is not None:
-            self._shell.close()  # no connection survives
+            self._shell.close()  # connections do not survive
             self._shell = None
         self._domain.save(str(path))
 
     def kill(self) -> None:
-        """End the guest at once. Return when QEMU is dead."""
+        """End the guest at once, and return when its QEMU is dead."""
         try:
-            # Not libvirt's destroy: it waits for init to collect the dead QEMU, two seconds in some containers.
+            # libvirt's destroy would wait until init has collected the dead QEMU, two seconds in some containers.
             reap.kill(self.qemu_pid, str(self.identity.uuid))
-        except PermissionError:  # a QEMU of qemu:///system
+        except PermissionError:  # the QEMU belongs to qemu:///system
             with suppress(LibvirtError):
                 self._domain.destroy()
 
@@ -143,7 +148,7 @@ class Guest:
             self._pidfd = -1
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(OSError):  # it is gone, or a QEMU of qemu:///system, which goes on
+        with suppress(OSError):  # QEMU is gone, or belongs to qemu:///system, and goes on
             signal.pidfd_send_signal(self._pidfd, number)
 
     def _hang_up_when_gone(self) -> None:
@@ -162,7 +167,8 @@ def _qemu_of(identity: Identity) -> int:
 
 
 def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: bool = False) -> Loss:
-    """Return why a guest does not answer. If it is ``disconnected``, QEMU gets a moment to end first."""
+    """Return why a guest does not answer. If its connection broke (``disconnected``), QEMU first gets a moment to
+    end."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := is_running()) and time.monotonic() < deadline:
         time.sleep(0.01)

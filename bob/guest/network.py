@@ -1,5 +1,6 @@
-"""The network between bob and one guest, with no other member and no route out. With privileges it is a namespace with
-a tap, otherwise QEMU's user network; the guest's address is the same, so that one image serves either."""
+"""The network between bob and one guest. It has no other members, and no route to other networks. With privileges, it
+is a network namespace with a tap; otherwise it is QEMU's user network. The guest has the same address in both, so that
+one image serves both."""
 
 import ctypes
 import os
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 _GUEST, _SSH = "10.0.2.15", 22
 _HOST, _PREFIX_BITS = "10.0.2.2", 24
-_HOST_ETHERNET = "52:55:0a:00:02:02"  # the same in all networks: a restored guest remembers it
+_HOST_ETHERNET = "52:55:0a:00:02:02"  # the same in all networks, because a restored guest remembers it
 _CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
 _FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+22\b")
 
@@ -33,28 +34,30 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Network:
-    """A connection to one guest; this class uses QEMU's user network, by a port of loopback."""
+    """The network of one guest. This class uses QEMU's user network, through a port of the loopback interface."""
 
     def start(self, do: Callable[[], T]) -> T:
         return do()
 
     def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
-        """Return host and port of the guest's SSH server; ``monitor`` runs a command of its QEMU. Raises GuestError."""
+        """Return host and port of the guest's SSH server. ``monitor`` runs a command in the monitor of the guest's
+        QEMU. Raises GuestError."""
         ports = _FORWARD.findall(monitor("info usernet"))
         if not ports:
             raise GuestError("QEMU does not forward a port to the guest", hint="is this QEMU built without slirp?")
         return "127.0.0.1", int(ports[0])
 
     def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
-        """Connect to ``address`` on this network within ``timeout`` seconds. Raises OSError."""
+        """Connect to ``address`` on this network within ``timeout`` seconds. Raises OSError if that fails."""
         return socket.create_connection(address, timeout)
 
     def hang_up(self) -> None:
-        """End all connections after the guest is gone. Here nothing is left to do: QEMU has closed its own."""
+        """End all connections after the guest is gone. QEMU's user network has closed them already."""
 
 
 class PrivateNetwork(Network):
-    """A network namespace with a tap; ``namespace`` is its open file. It lasts while any process is in it."""
+    """A network namespace with a tap. ``namespace`` is its open file. The network exists as long as a process is in
+    it."""
 
     def __init__(self, namespace: int) -> None:
         self._namespace = namespace
@@ -75,22 +78,22 @@ class PrivateNetwork(Network):
         if not self._gone:
             connection = self.start(lambda: socket.create_connection(address, timeout))
             self._connections.add(connection)
-            if not self._gone:  # hang_up() finds the connection after this
+            if not self._gone:  # if hang_up() comes later, it finds the connection
                 return connection
             connection.close()
         raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
 
     def hang_up(self) -> None:
-        """Shut down all connections: for minutes, TCP would go on sending to a guest that is gone."""
+        """Shut down all connections. Otherwise TCP would go on for minutes to send to a guest that is gone."""
         self._gone = True
         for connection in tuple(self._connections):
-            with suppress(OSError):  # it was closed already
+            with suppress(OSError):  # the connection was closed already
                 connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
 def network(kind: NetworkKind) -> Iterator[Network]:
-    """Yield a network for one guest. Raises OSError if a private one cannot be made."""
+    """Yield a network for one guest. Raises OSError if bob cannot make a private network."""
     if kind is NetworkKind.USER:
         yield Network()
         return
@@ -108,7 +111,7 @@ class NetworkChoice:
 
 
 def choose_network() -> NetworkChoice:
-    """Return the kind of network, private if possible, else QEMU's, and the reason."""
+    """Return the kind of network, private if bob can make one, else QEMU's user network; and the reason."""
     try:
         with network(NetworkKind.PRIVATE):
             return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")
@@ -140,6 +143,7 @@ def _check(result: int) -> None:
 
 
 def _in_a_thread(do: Callable[[], T]) -> T:
-    """Return ``do()`` from a thread that ends with it: a thread cannot leave a namespace."""
+    """Return ``do()``, called in a thread of its own, which ends afterwards: a thread cannot leave a namespace that it
+    has entered."""
     with ThreadPoolExecutor(1, "network") as one:
         return one.submit(do).result()

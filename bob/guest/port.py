@@ -1,5 +1,6 @@
-"""A guest's port, a virtio-serial device: bytes to and from a program, faster than SSH (0.2 s of emulation for a MiB).
-It may still have bytes of an earlier connection, so a program first sends a word of its own."""
+"""A guest's port, a virtio-serial device. It carries bytes to and from a program in the guest, faster than SSH (0.2 s
+of emulation for each MiB). The port may still hold bytes of an earlier connection. So a program first sends a word that
+is new for each connection, and bob skips everything before that word."""
 
 import secrets
 import socket
@@ -14,7 +15,7 @@ from bob.guest.shell import CommandStream, OnLoss, Shell
 _PART = 2**18
 _WORD_BYTES = 16
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 0.25  # between looks whether the program still runs: the port does not say
+_LOOK_SECONDS = 0.25  # bob looks so often whether the program still runs: the port does not report it
 _ENDED = "the connection to its port ended"
 
 
@@ -26,14 +27,16 @@ class PortStream:
         connection.settimeout(_LOOK_SECONDS)
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return ``length`` bytes. Raises ``on_loss()`` if program or guest end, or after ``timeout`` seconds."""
+        """Return ``length`` bytes. Raises ``on_loss()`` if the program or the guest ends, or after ``timeout``
+        seconds."""
         data, end = BytesIO(), time.monotonic() + timeout
         while (left := length - data.tell()) > 0:
             data.write(self._received(left, timeout, end))
-        return data.getvalue()  # not a copy: it may be many MB
+        return data.getvalue()  # does not copy the bytes, which may be many MB
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send ``data``. Raises ``on_loss()`` if program or guest end, or read nothing for ``timeout`` seconds."""
+        """Send ``data``. Raises ``on_loss()`` if the program or the guest ends, or if the program reads nothing for
+        ``timeout`` seconds."""
         view, end = memoryview(data), time.monotonic() + timeout
         while view:
             try:
@@ -45,7 +48,8 @@ class PortStream:
                 raise self._on_loss(True, _ENDED) from error
 
     def skip_to(self, word: bytes, timeout: float) -> None:
-        """Read up to ``word``: after it, the port is silent until a request. Raises as :meth:`read_exactly` does."""
+        """Read and drop everything up to ``word`` (inclusive). After that word, the program sends nothing until it gets
+        a request. Raises the errors of :meth:`read_exactly`."""
         last, end = b"", time.monotonic() + timeout
         while last != word:
             last = (last + self._received(_PART, timeout, end))[-len(word) :]
@@ -74,8 +78,9 @@ class PortStream:
 
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
-    """Start ``command`` and talk to it by the port's socket ``path`` if possible, else by standard input and output.
-    With a port, ``command`` gets the first word, and says first whether it ``USES_PORT``. Raises ``on_loss()``."""
+    """Start ``command`` and return a stream to it: by the port whose socket is at ``path`` if possible, else by
+    standard input and output. With a port, the first word of the stream is added to the arguments of ``command``. The
+    command then says on standard output whether it ``USES_PORT``. Raises ``on_loss()``."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

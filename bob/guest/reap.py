@@ -1,14 +1,14 @@
-"""When bob ends, end what bob started. Also runs as a script, so it imports only the standard library.
+"""End what bob has started when bob ends. This module also runs as a script, so it imports only the standard library.
 
-A QEMU that libvirt started survives a killed bob (facts.md, "Guests"). This process reads lines (JSON arrays) from its
-standard input, a pipe from bob, and undoes them when the pipe ends::
+A QEMU that libvirt started survives when bob is killed (facts.md, "Guests"). So a separate process runs this script. It
+reads lines (JSON arrays) from its standard input, a pipe from bob. When the pipe ends, it cleans up after each line::
 
     ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
     ["gone", UUID]         that domain is gone
 
-A bob that ends in order waits for this process. Its libvirt may write into a root or start a QEMU meanwhile. So a
-child, whose argument is bob's process id, cleans up again when bob is gone."""
+A bob that ends in order waits for this process. Meanwhile, bob's libvirt may still write into its root, or start a
+QEMU. So a child process, whose argument is bob's process id, cleans up again when bob is gone."""
 
 import json
 import os
@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_DEADLINE = 10.0  # seconds for killed processes to end
-_LATECOMERS = 5.0  # seconds until libvirt's child is a QEMU, or has noticed that bob is gone
+_DEADLINE = 10.0  # seconds that killed processes may take to end
+_LATECOMERS = 5.0  # seconds until a child of libvirt has become a QEMU, or has noticed that bob is gone
 
 
 def arguments(pid: int) -> list[bytes]:
@@ -44,7 +44,7 @@ def handle_of_parent(pid: int) -> int | None:
 
 
 def has_ended(handle: int, seconds: float | None = None) -> bool:
-    """Return whether a pidfd's process ends within ``seconds`` (None: wait for ever)."""
+    """Return whether the process of the pidfd ``handle`` ends within ``seconds`` (None: wait for ever)."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(None if seconds is None else seconds * 1000))
@@ -56,12 +56,13 @@ def qemus(mark: str) -> list[int]:
 
 
 def kill(pid: int, mark: str) -> None:
-    """Kill the QEMU ``pid`` if its arguments have ``mark``, and return when it is dead. Raises PermissionError. It
-    waits on a pidfd: some containers' init takes seconds to collect the dead."""
+    """Kill the process ``pid`` if it is a QEMU with ``mark`` among its arguments, and return when it is dead. Raises
+    PermissionError. It waits on a pidfd, because the init of some containers takes seconds to collect dead
+    processes."""
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
-            if _is_qemu(pid, mark):  # again, now that the number cannot change hands
+            if _is_qemu(pid, mark):  # check again: now that the pidfd is open, the pid cannot pass to another process
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 has_ended(handle, _DEADLINE)
         finally:
@@ -85,7 +86,7 @@ def destroy_domain(uri: str, uuid: str) -> None:
     try:
         for pid in qemus(uuid):
             kill(pid, uuid)
-    except PermissionError:  # a QEMU of qemu:///system
+    except PermissionError:  # the QEMU belongs to qemu:///system
         import libvirt  # type: ignore[import-untyped, unused-ignore]
 
         libvirt.registerErrorHandler(lambda *_: None, None)
@@ -94,7 +95,8 @@ def destroy_domain(uri: str, uuid: str) -> None:
 
 
 def undo(lines: Iterable[str], owner: int | None) -> None:
-    """Read bob's lines until bob is gone, then clean up after it. ``owner`` is bob's pidfd (None: bob is gone)."""
+    """Read bob's lines until bob is gone, and then clean up after bob. ``owner`` is a pidfd of bob (None: bob is gone
+    already)."""
     roots: set[str] = set()
     domains: dict[str, str] = {}
     for line in lines:
@@ -131,5 +133,5 @@ def _is_qemu(pid: int, mark: str) -> bool:
 
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends when bob does
+        signal.signal(number, signal.SIG_IGN)  # this process ends when bob ends
     undo(sys.stdin, handle_of_parent(int(sys.argv[1])))

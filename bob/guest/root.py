@@ -1,4 +1,5 @@
-"""The private folder of bob's own libvirt (``qemu:///embed?root=DIR``), locked by its living owner; and the reaper."""
+"""The private folder of bob's own libvirt, its *root* (``qemu:///embed?root=DIR``). A lock shows that its owner lives.
+Also the reaper, a process that cleans up when the owner is gone."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ from bob.settings import cache_folder
 _PREFIX = "bob-qemu-"
 _LOCK = "owner.lock"
 _CLOSE_SECONDS = 20.0
-_MAKING_SECONDS = 600.0  # an owner takes less from making its folder to its lock
+_MAKING_SECONDS = 600.0  # an owner takes less time between making its folder and locking it
 
-# A socket's path may have 108 bytes, and libvirt adds "/lib/qemu/domain-NNNN-bob-XXXXXXXX/monitor.sock" to ours.
+# The path of a socket may have 108 bytes; libvirt adds "/lib/qemu/domain-NNNN-bob-XXXXXXXX/monitor.sock" to the root.
 _LONGEST_TMP = 40
 
-# facts.md, "Guests": no virtlogd, labels or changes of ownership. Namespaces and cgroups need root and systemd.
+# Without virtlogd, labels and changes of ownership (facts.md, "Guests"). Namespaces and cgroups need root and systemd.
 _QEMU_CONF = """\
 stdio_handler = "file"
 security_driver = "none"
@@ -44,12 +45,13 @@ cgroup_controllers = []
 
 
 class Reaper:
-    """A child process that ends what bob started when bob ends, even by SIGKILL. It notices by a pipe from
-    bob, so no forked child may keep that open. Python and libvirt close it in every program that they start."""
+    """A child process that ends what bob has started when bob ends, even by SIGKILL. It notices the end by a pipe from
+    bob, so no forked child may keep that pipe open. Python and libvirt close the pipe in every program that they
+    start."""
 
     def __init__(self) -> None:
-        # A session of its own: Ctrl-C goes to bob's. Isolated from PYTHON* variables; destroying a domain needs
-        # site-packages.
+        # The reaper has a session of its own, so Ctrl-C does not reach it. "-I" ignores PYTHON* variables, but keeps
+        # site-packages, which it needs to destroy a domain.
         self._process = subprocess.Popen(
             [sys.executable, "-I", reap.__file__, str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -64,7 +66,8 @@ class Reaper:
     @staticmethod
     @cache
     def shared() -> Reaper:
-        """Return this process's reaper. The first call starts it; the process waits for it at exit."""
+        """Return the reaper of this process. The first call starts the reaper; at its exit, this process waits for
+        it."""
         reaper = Reaper()
         atexit.register(reaper.close)
         return reaper
@@ -81,7 +84,7 @@ class Reaper:
             self._tell("gone", uuid)
 
     def close(self) -> None:
-        """Make the reaper undo everything now, and wait for it (20 seconds at most)."""
+        """Make the reaper clean up now, and wait until it has finished (20 seconds at most)."""
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -89,7 +92,7 @@ class Reaper:
             self._process.wait(_CLOSE_SECONDS)
 
     def _tell(self, *message: str | int | None) -> None:
-        # A killed reaper must not take bob with it: the next start cleans up.
+        # If the reaper was killed, bob goes on without it: the next start of a bob cleans up.
         with self._lock, suppress(OSError, ValueError):
             if self._process.stdin is not None:
                 self._process.stdin.write(json.dumps(message) + "\n")
@@ -98,7 +101,7 @@ class Reaper:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A private libvirt root; its owner lives while the open file ``lock`` is locked."""
+    """A private libvirt root, at ``path``. Its owner lives while the open file ``lock`` is locked."""
 
     path: Path
     lock: IO[str]
@@ -110,7 +113,7 @@ class Root:
     @staticmethod
     @cache
     def shared() -> Root:
-        """Return this process's root. The first call removes the roots of dead bobs, and makes it."""
+        """Return the root of this process. The first call removes the roots of dead bobs, and makes a root."""
         sweep()
         return _make()
 
@@ -121,7 +124,7 @@ class Root:
 
 
 def sweep() -> None:
-    """Remove the roots of dead bobs, and end what still runs in them."""
+    """Remove the roots of dead bobs, and end what still runs in these."""
     for folder in _parent().glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if not (folder / _LOCK).exists():  # an owner is making it, or an ending libvirt wrote into it last
@@ -143,18 +146,18 @@ def _make() -> Root:
         path = _parent() / f"{_PREFIX}{token_hex(4)}"
         if path.exists():
             continue
-        Reaper.shared().remove_root(path)  # before it is there: a signal may come between the two
+        Reaper.shared().remove_root(path)  # before the folder exists: a signal may come between the two steps
         path.mkdir(0o700)
         lock = (path / _LOCK).open("w")
-        with suppress(BlockingIOError):  # a sweep was quicker and removes it: make another
+        with suppress(BlockingIOError):  # another bob's sweep was quicker, and removes the folder: make another
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if (path / _LOCK).exists():
                 break
-    # libvirt looks at QEMU's abilities the first time (8 s) and caches them: one cache for all bobs.
+    # libvirt probes QEMU the first time (8 s) and caches the result. All bobs share one cache.
     (path / "cache").symlink_to(cache_folder("libvirt"))
     (path / "etc").mkdir()
     caller = ""
-    if os.geteuid() == 0:  # or root's guests would run as libvirt-qemu, who may not read root's files
+    if os.geteuid() == 0:  # otherwise root's guests would run as libvirt-qemu, who may not read root's files
         user, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(os.getegid()).gr_name
         caller = f'user = "{user}"\ngroup = "{group}"\n'
     (path / "etc" / "qemu.conf").write_text(_QEMU_CONF + caller)

@@ -1,6 +1,6 @@
-"""Saved guests: booted guests on disk, which are restored in a second instead of booted in ten. libvirt restores a
-state only under the saved UUID and name, and only once at a time. So each restore gets a copy with another UUID and
-name of that length (0.1 s for 140 MB)."""
+"""Saved guests: the state of a booted guest on disk. A guest is restored from it in a second, and booted in ten.
+libvirt restores a state only under the UUID and the name that it was saved with, and only once at a time. So each
+restore gets a copy of the state with another UUID, and another name of the same length (0.1 s for 140 MB)."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from uuid import UUID
 from bob.guest.domain_xml import Identity
 from bob.settings import cache_folder
 
-FORMAT = 1  # counts up when saved guests are stale for a reason that their definition does not show
+FORMAT = 1  # increased when older saved guests become unusable for a reason that their definition does not show
 
 _HEADER_BYTES = 64 * 1024  # libvirt's header and XML are some 6 KB
 _UNUSED_SECONDS = 30 * 24 * 3600.0
 
 
 class BadState(Exception):
-    """The file is not a state that was saved under its own identity."""
+    """An error: the file does not hold a state that was saved under its own identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The file of a guest's saved state, whether it exists or not. ``identity`` is the one it is saved under."""
+    """The file of a guest's saved state, whether the file exists or not. ``identity`` is the identity under which the
+    guest is saved."""
 
     path: Path
     identity: Identity
 
     @staticmethod
     def of(*definition: str) -> SavedState:
-        """Return the state of the guest that these texts define (its XML, versions, ...)."""
+        """Return the saved state of the guest that these texts define (such as its XML, and versions)."""
         digest = hashlib.sha256("\0".join((str(FORMAT), *definition)).encode()).hexdigest()[:32]
         return SavedState(cache_folder("saved") / digest, Identity(UUID(digest)))
 
@@ -50,7 +51,7 @@ class SavedState:
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Rename ``part`` to ``path``, durably: after a crash of the host the state is whole or absent."""
+        """Rename ``part`` to ``path``, durably: after a crash of the host the saved state is whole or absent."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -62,7 +63,7 @@ class SavedState:
         _remove_unused(self.path.parent)
 
     def copy_for(self, identity: Identity, copy: Path) -> None:
-        """Write a copy that restores as ``identity``. Raises OSError or BadState."""
+        """Write a copy that libvirt restores as the guest ``identity``. Raises OSError or BadState."""
         shutil.copyfile(self.path, copy)
         with copy.open("r+b") as file:
             header = file.read(_HEADER_BYTES)
@@ -72,11 +73,12 @@ class SavedState:
                 header = header.replace(old.encode(), new.encode())
             file.seek(0)
             file.write(header)
-        os.utime(self.path)  # used today
+        os.utime(self.path)  # notes the time of use: states that are unused for long are removed
 
     @contextmanager
     def locked(self, seconds: float) -> Iterator[bool]:
-        """Take the lock for saving this state, and yield True; yield False if it is taken for ``seconds``."""
+        """Take the lock for saving this state, and yield True. Yield False if another process holds the lock for
+        ``seconds``."""
         with self.path.with_suffix(".lock").open("w") as handle:
             yield _is_locked(handle, seconds)
 

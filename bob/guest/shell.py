@@ -15,26 +15,26 @@ import paramiko
 from bob.errors import GuestError
 
 _RETRY_SECONDS = 0.05
-_DIAL_SECONDS = 5.0  # then bob dials again, if the machine is alive: it never answers what came while it was gone
+_DIAL_SECONDS = 5.0  # then bob dials again, as a machine never answers a request that came while it was gone
 
-# No throttling: both ends share a host, and with a full window stdout would wait for stderr.
+# The window is large: both ends share a host, and with a full window stdout would wait for stderr.
 _WINDOW = 2**31 - 1
 _PACKET = 2**17
 
-# First choices; the rest of paramiko's follow. Into an emulated guest (2 cores, both busy) curve25519 connects in 0.7
+# The first choices; paramiko's other choices follow. With an emulated guest (2 busy cores) curve25519 connects in 0.7
 # s, group 14 in 1.5 s. AES-GCM takes 3.7 MB/s up and 6.7 MB/s down by SFTP, AES-CTR with HMAC-SHA1 1.8 and 3.5.
 _KEY_EXCHANGE = "curve25519-sha256@libssh.org"
 _CIPHER = "aes128-gcm@openssh.com"
 
 LOG = "bob.guest.ssh"
 _log = logging.getLogger(LOG)
-_log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of its errors as well
+_log.addHandler(logging.NullHandler())  # paramiko raises its errors, and also logs their tracebacks
 
 
 @dataclass(frozen=True, slots=True)
 class ShellAddress:
-    """An SSH server: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given. ``dial``
-    connects to (host, port) within a number of seconds, or raises OSError."""
+    """The address of an SSH server. ``key`` is the file of the user's private key. ``host_key`` ("ssh-ed25519 AAAA...")
+    is checked if given. ``dial`` connects to (host, port) within a number of seconds, or raises OSError."""
 
     host: str
     port: int
@@ -45,19 +45,20 @@ class ShellAddress:
 
 
 LogIn = Callable[[float], paramiko.Transport]
-"""One attempt to log in, until a monotonic time. Raises OSError, EOFError or SSHException if the failure may pass."""
+"""A function that tries once to log in, until a monotonic time. It raises OSError, EOFError or SSHException if another
+attempt may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """A command's output and exit code, -1 if a signal ended it."""
+    """The output of a command, and its exit code, which is -1 if a signal ended the command."""
 
     stdout: bytes
     stderr: bytes
     code: int
 
 
-#: Makes the error for a connection that broke (True) or does not answer (False), given the facts in words.
+#: Makes an error from words. The first argument is True if the connection broke, False if the machine does not answer.
 OnLoss = Callable[[bool, str], GuestError]
 
 
@@ -82,10 +83,11 @@ class CommandStream:
         return bytes(data)
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send ``data``. Raises ``on_loss()`` if the stream is closed, or no byte leaves in ``timeout`` seconds."""
+        """Send ``data``. Raises ``on_loss()`` if the stream is closed, or if no byte could be sent for ``timeout``
+        seconds."""
         self._channel.settimeout(timeout)
         try:
-            for start in range(0, len(data), _PACKET):  # sendall copies what is left for every packet
+            for start in range(0, len(data), _PACKET):  # sendall would copy the remaining data for every packet
                 self._channel.sendall(data[start : start + _PACKET])
         except TimeoutError as error:
             raise self._on_loss(False, f"{self._command!r} read nothing for {timeout:.0f} s") from error
@@ -93,7 +95,7 @@ class CommandStream:
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Return standard output and standard error. Raises TimeoutError at the monotonic time ``end``."""
+        """Return all of standard output and standard error. Raises TimeoutError at the monotonic time ``end``."""
         both = []
         for receive in (self._channel.recv, self._channel.recv_stderr):
             parts = []
@@ -103,7 +105,8 @@ class CommandStream:
         return both[0], both[1]
 
     def code(self, end: float) -> int:
-        """Wait until the monotonic time ``end``; return the exit code, -1 after a signal or if it still runs."""
+        """Wait for the command until the monotonic time ``end``. Return its exit code, or -1 if a signal ended the
+        command or it still runs."""
         self._channel.status_event.wait(max(0.0, end - time.monotonic()))
         code, transport = self._channel.exit_status, self._channel.get_transport()
         if code == -1 and (transport is None or not transport.is_active()):
@@ -135,8 +138,9 @@ class CommandStream:
 
 
 class Shell:
-    """One SSH connection, usable from several threads. If it is lost, methods raise what ``on_loss`` returns. It sends
-    no keepalives: for a waiting guest in virtual time, hours would pass between two."""
+    """An SSH connection, usable from several threads. If it is lost, its methods raise what ``on_loss`` returns. It
+    sends no keepalives, because for a guest in virtual time that waits for bob, hours would pass between two of
+    them."""
 
     def __init__(
         self,
@@ -146,7 +150,8 @@ class Shell:
         on_loss: OnLoss,
         alive: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Log in within ``deadline`` seconds, while ``alive``. Raises GuestError if the machine refuses the key."""
+        """Log in within ``deadline`` seconds, as long as the machine is ``alive``. Raises GuestError if the machine
+        refuses the key."""
         self._on_loss = on_loss
         self._sftp: paramiko.SFTPClient | None = None
         self._sftp_lock = threading.Lock()
@@ -161,7 +166,7 @@ class Shell:
                 time.sleep(_RETRY_SECONDS)
 
     def run(self, command: str, timeout: float) -> CommandResult:
-        """Run ``command`` by the machine's shell and wait for it. Raises ``on_loss()`` after ``timeout`` seconds."""
+        """Run ``command`` in the machine's shell, and wait for it. Raises ``on_loss()`` after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         with closing(self.open_channel(command, timeout)) as stream:
             try:
@@ -171,7 +176,8 @@ class Shell:
             return CommandResult(stdout, stderr, stream.code(end))
 
     def push(self, data: bytes, remote: str, timeout: float = 600.0) -> None:
-        """Write ``data`` to ``remote``. Raises ``on_loss()`` after ``timeout`` idle seconds, GuestError if refused."""
+        """Write ``data`` to the file ``remote``. Raises ``on_loss()`` if no data could be sent for ``timeout`` seconds,
+        and GuestError if the machine refuses."""
         with self._sftp_lock, self._losing(f"copying to {remote}"):
             if self._sftp is None:
                 with self._within(timeout):
@@ -181,7 +187,8 @@ class Shell:
             self._sftp.putfo(io.BytesIO(data), remote)
 
     def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
-        """Start ``command`` within ``timeout`` seconds, and talk to it. Messages call it ``called``, if given."""
+        """Start ``command`` within ``timeout`` seconds, and return a stream to it. Error messages call the command
+        ``called``, if given."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)
@@ -192,20 +199,21 @@ class Shell:
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
-        """Raise ``on_loss()`` if the connection broke or ``what`` took too long; GuestError for other failures."""
+        """Raise ``on_loss()`` if the connection breaks in the block, or if ``what`` takes too long; raise GuestError
+        for other failures."""
         try:
             yield
         except TimeoutError as error:
             raise self._on_loss(False, f"{what} took too long") from error
         except (OSError, EOFError, paramiko.SSHException) as error:
-            # Writing to a connection that broke is an EOFError, even before paramiko's own thread has noticed.
+            # A write to a broken connection raises EOFError, even before paramiko's own thread has noticed the break.
             if isinstance(error, EOFError) or not self._transport.is_active():
                 raise self._on_loss(True, f"{what}, the connection broke") from error
             raise GuestError(f"{what} failed: {error}") from error
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """End a call of paramiko's that could wait forever. Raises TimeoutError after ``seconds``."""
+        """End a call of paramiko's in the block that could wait for ever. Raises TimeoutError after ``seconds``."""
         end = time.monotonic() + seconds
         timer = threading.Timer(seconds, self._transport.close)
         timer.daemon = True
@@ -238,7 +246,7 @@ def _log_in(address: ShellAddress, end: float) -> paramiko.Transport:
     except paramiko.AuthenticationException as error:
         refused = transport.is_active() and time.monotonic() < end
         transport.close()
-        if refused:  # or else the connection broke meanwhile: paramiko calls that a failed authentication too
+        if refused:  # if not, the connection broke: paramiko calls that a failed authentication, too
             raise GuestError(f"{address.user}@{address.host} refuses the key {address.key}") from error
         raise
     except BaseException:

@@ -1,4 +1,4 @@
-"""The specification of a guest, as plain data."""
+"""The specification of a guest."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,8 +9,8 @@ from bob.image import Image
 
 
 class Clock(Enum):
-    """The guest's time. VIRTUAL counts executed instructions and jumps to the next timer when the guest is idle: waits
-    take no time, and the same work gives the same recording. REAL is the host's time."""
+    """The time in the guest. VIRTUAL time counts executed instructions, and jumps to the next timer when the guest is
+    idle. So waits take no real time, and the same work gives the same recording. REAL time is the host's time."""
 
     VIRTUAL = "virtual"
     REAL = "real"
@@ -28,8 +28,9 @@ class NetworkKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """A guest: memory in MiB, accelerator (None: whichever boots here), the disk with a world for programs (or None).
-    Raises UsageError for VIRTUAL with KVM: virtual time exists only under TCG."""
+    """What guest to start: its image, its memory in MiB, its accelerator (None: bob chooses), and the disk with the
+    user space of a program under test (None: without). Raises UsageError for VIRTUAL time with KVM, because virtual
+    time exists only under TCG."""
 
     image: Image
     clock: Clock = Clock.REAL
