@@ -1,1 +1,2 @@
-"""Claims that bob holds against crash states: one module or package for each kind, and their table in kinds.py."""
+"""Claims that bob holds against crash states: one module or package for each kind, and the table of kinds in
+kinds.py."""

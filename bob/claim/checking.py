@@ -11,7 +11,8 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class CheckerClaim(Claim):
-    """The checker of ``program`` accepts a disk after a crash that came when the program had written ``output``."""
+    """The claim that the checker of ``program`` accepts the disk after a crash. The program had written ``output``
+    before."""
 
     program: Program
     output: bytes

@@ -1,4 +1,4 @@
-"""The interface of every kind of claim. Reports, replay, shrinking and witnesses know claims only by this."""
+"""The interface that every kind of claim has. Reports, replay, shrinking and witnesses use only this interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +19,12 @@ from bob.trace.recording import Statuses
 from bob.workload.operations import Workload
 
 NEWER = "a later version of bob may have written it; use that version"  # a hint
-PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob does not ship it
+PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob does not ship the property
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The work before a crash, with inode numbers and other statuses by name, before and after the operations."""
+    """The work before a crash, with each name's inode number and other status before and after the operations."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -32,22 +32,22 @@ class Context:
 
     @property
     def workload(self) -> Workload:
-        """The operations. Raises TypeError if a program did the work."""
+        """The operations. Raises TypeError if the work is a program's, which has none."""
         return workload_in(self.work)
 
 
 class View(Protocol):
-    """One crash state in a guest. bob looks at each part only when a claim asks for it."""
+    """One crash state in a guest. bob looks at each part of it only when a claim asks for that part."""
 
     @property
     def observation(self) -> Observation:
         """The tree after the mount."""
 
     def complaints(self) -> Sequence[Complaint]:
-        """The kernel's complaints at the mount, and faults that the checker or the removal of all files shows."""
+        """The kernel's complaints at the mount, and the faults that the checker or a removal of all files finds."""
 
     def undisturbed(self) -> Observation:
-        """The tree after a recovery without a crash."""
+        """The tree that recovery leaves if no crash interrupts it."""
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
         """The answer of the checker of ``program``, which had written ``output`` before the crash."""
@@ -55,7 +55,7 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AfterMount:
-    """A view of just the tree after the mount: its complaints are empty, and the rest raises LookupError."""
+    """A view that has only the tree after the mount. It has no complaints, and its other methods raise LookupError."""
 
     observation: Observation
 
@@ -71,36 +71,38 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot do something with a witness (it ends "the witness X is of ..."), and a hint."""
+    """The reason why bob cannot do something with a witness, and a hint. A message ends with ``reason``: "the witness X
+    is of ..."."""
 
     reason: str
     hint: str
 
 
-NO_PROPERTY = {"property": None, "probe": None, "question": None}  # in witnesses of other claims
+# Fields in witnesses of claims that are not about a property.
+NO_PROPERTY = {"property": None, "probe": None, "question": None}
 
 
 class Claim(ABC):
-    """A claim about crash states; each kind is a subclass."""
+    """A claim about crash states. Each kind of claim is a subclass."""
 
     kind: ClassVar[str]  # the key in :data:`bob.claim.kinds.KINDS`, and in witnesses
-    is_shown_by_the_tree: ClassVar[bool] = False  # the evidence is the tree, not words
-    no_export: ClassVar[Refusal | None] = None  # why logs of its witnesses cannot be exported
+    is_shown_by_the_tree: ClassVar[bool] = False  # the evidence in a report is the tree, not a sentence
+    no_export: ClassVar[Refusal | None] = None  # why bob cannot export the logs of this claim's witnesses
 
     @property
     def name(self) -> str:
-        """The name of the claim in its witness's file name, unique in the run."""
+        """The claim's part of the file name of its witness. It is unique in a run."""
         return self.kind
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The title of a witness of a breach, a noun phrase."""
+        """The title of a witness of a breach: a noun phrase."""
 
     @property
     @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """A heading for the claim, and its text; the text is empty if this bob does not know the claim."""
+        """A heading and the text of the claim. The text is empty if this bob does not know the claim."""
 
     @property
     def operations(self) -> tuple[int, ...]:
@@ -113,7 +115,8 @@ class Claim(ABC):
 
     @property
     def no_shrinking(self) -> Refusal | None:
-        """The reason why witnesses of the claim cannot be shrunk; None if they can (only for a :class:`Judgeable`)."""
+        """The reason why bob cannot shrink the claim's witnesses; None if it can. It can only for a
+        :class:`Judgeable`."""
         return None
 
     def headline(self, configuration: str) -> str:
@@ -123,19 +126,21 @@ class Claim(ABC):
     @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
         """Return the evidence of a breach in one line; None if ``view`` does not break the claim. A state that does not
-        mount breaks only claims about mounting: its tree, if any, is the work of a repair."""
+        mount breaks only claims about mounting. If it has a tree, a repair made that tree."""
 
     def kept(self, view: View, context: Context) -> bool:
-        """Return whether ``view`` certainly keeps the claim. A view that cannot tell neither keeps nor breaks it."""
+        """Return whether ``view`` certainly keeps the claim. If bob cannot see enough of the view, it neither keeps nor
+        breaks the claim."""
         return view.observation.mounted and self.broken(view, context) is None
 
     @property
     def breach(self) -> str:
-        """The last clause of :meth:`sentence`, unless the kind has its own."""
+        """The last clause of :meth:`sentence`, for kinds of claims without a sentence of their own."""
         return ""
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        """Return one sentence about a crash that breaks the claim. ``found`` is the tree after the crash, if known."""
+        """Return one sentence about a crash that breaks the claim. ``found`` is the tree after the crash, if bob knows
+        it."""
         return f"{decisive(line)}, and {self.breach}."
 
     def role(self, number: int) -> str:
@@ -149,14 +154,15 @@ class Claim(ABC):
     @classmethod
     @abstractmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the claim of a witness; None if it is of another kind. ``known`` returns shipped properties, which a
-        witness need not declare. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
+        """Return the claim that a witness has; None if the claim is of another kind. ``known`` returns a shipped
+        property by its name: a witness need not declare these. May raise KeyError, TypeError, ValueError, UsageError
+        or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
-    """A breach of ``claim`` in ``state``, with ``evidence`` in one line. ``found`` is the tree, if the evidence is
-    about that; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
+    """A breach of ``claim`` in ``state``, with ``evidence`` in one line. ``found`` is the tree after the crash, if the
+    evidence is about the tree. ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
 
     state: CrashState
     claim: Claim
@@ -174,7 +180,8 @@ class Judgeable(Claim):
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that shows a breach best, maybe by other operations; None if no state breaks it."""
+        """Return the crash state that shows a breach best; None if no state breaks the claim. The breach may be of
+        other operations than the claim's own."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

@@ -1,5 +1,6 @@
-"""Idempotent recovery: a crash during recovery, then another recovery, lead to the tree of an undisturbed recovery.
-EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1 has no such property."""
+"""The claim that recovery is idempotent: after a crash during recovery, another recovery leads to the same tree as a
+recovery without a crash. EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1 has no such
+property."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ IDEMPOTENT = Property(
     family="recovery",
     meaning="recovery ends in the same tree if a crash interrupts it and the next boot recovers again",
     rule=Rule.ATOMIC,
-    subjects=(),  # no workload is asked for it
+    subjects=(),  # no part of a workload tests this claim
 )
 
 
@@ -62,8 +63,9 @@ class Idempotent(Claim):
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
-    """Return the verdict on the crash states of one recovery, and the state that shows a violation best, with words.
-    ``expected`` is a control: another guest's tree after the first recovery. Unmountable states are only counted."""
+    """Return the verdict on the crash states of one recovery. With it comes the state that shows a violation best, and
+    the violation in words. ``expected`` is a control: the tree after the first recovery, in another guest. States
+    that do not mount are only counted."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}
@@ -97,7 +99,8 @@ def during_recovery(undisturbed: Observation, observation: Observation) -> str |
 
 
 def difference(before: Observation, after: Observation) -> str | None:
-    """Return in words how ``after`` differs from ``before``, times of modification aside; None if it does not."""
+    """Return in words how ``after`` differs from ``before``; None if it does not. Times of modification do not
+    count."""
     if not after.mounted or not before.mounted:
         return None if after.mounted == before.mounted else after.summary
     one, other = before.tree or {}, after.tree or {}

@@ -1,4 +1,4 @@
-"""The table of kinds of claims. A new kind is one module, and one line here (docs/extend.md)."""
+"""The table of all kinds of claims. A new kind is one module, and one line here (docs/extend.md)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,15 +20,15 @@ KINDS: Mapping[str, ClaimReader] = {
     Sound.kind: Sound.read,
     Idempotent.kind: Idempotent.read,
     OfProperty.kind: OfProperty.read,
-    Mountable.kind: Mountable.read,  # last: it takes each document that the others leave
+    Mountable.kind: Mountable.read,  # last, since it reads every document that no other kind reads
 }
 
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
-    """Return the claim of a witness; ``known`` returns shipped properties, which a witness need not declare. Raises
-    MalformedError for an unknown kind, and as :meth:`bob.claim.claim.Claim.read` does."""
+    """Return the claim that a witness has. ``known`` returns a shipped property by its name: a witness need not declare
+    these. Raises MalformedError for an unknown kind, and the errors of :meth:`bob.claim.claim.Claim.read`."""
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
-    named = document.get("claim", claim.kind)  # older witnesses lack it
+    named = document.get("claim", claim.kind)  # older witnesses lack this field
     if named not in KINDS:
         raise MalformedError(f"its claim is of the kind {named!r}, which this bob does not know", hint=NEWER)
     if named != claim.kind:

@@ -1,4 +1,4 @@
-"""Claims that a crash state mounts, and that it does so without trouble."""
+"""Claims that a crash state mounts, and that it mounts without trouble."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,8 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return the easiest of ``states``, which do not mount, and their number. ``observation`` is by outcome number."""
+    """Return a breach in the easiest of ``states``, which do not mount, and the number of states. ``observation``
+    returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0
@@ -50,7 +51,8 @@ def unmountable(
 
 @dataclass(frozen=True, slots=True)
 class Sound(Claim):
-    """A crash state mounts without this trouble: a kernel warning, or a fault that a checker or a removal finds."""
+    """The claim that a crash state mounts without ``trouble``: a kernel warning, or a fault that the checker or a
+    removal of all files finds."""
 
     trouble: TroubleKind
 

@@ -7,7 +7,7 @@ from bob.observe.observations import ExploredState
 
 
 class Verdict(StrEnum):
-    """The verdict on a claim. FAILS wins over all others; HOLDS covers only explored states."""
+    """The verdict on a claim. FAILS wins over all other verdicts; HOLDS is only about the explored states."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 def merged_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of ``verdicts``, at least one: FAILS, then UNKNOWN, HOLDS, SKIPPED."""
+    """Return the worst of ``verdicts``, of which there must be at least one: FAILS, then UNKNOWN, HOLDS, SKIPPED."""
     return min(verdicts, key=_WORST_FIRST.index)
 
 
@@ -24,13 +24,14 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` without the ``states`` that do not mount, those with an outcome not in ``mounting``. They do
-    not count as explored, and no kind of state (whole, torn) that has one is exhaustive."""
+    """Return ``coverage`` without those ``states`` that do not mount. A state does not mount if its outcome is not in
+    ``mounting``. Such states do not count as explored. If a kind of state (whole, torn) has one, that kind is not
+    exhaustive."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)
     unmountable_writes = sum(seen.whole_states for seen in refused)
-    # If every state is known, bob need not have seen all states of equal contents.
+    # If every state is known, bob need not have seen each of several states with equal contents.
     whole = sum(seen.whole_states for seen in mounted)
     if coverage.exhaustive is not None:
         whole = coverage.legal_writes - unmountable_writes

@@ -1,1 +1,1 @@
-"""Expectations of the tree after a crash by users of ``bob try``: their language, evaluation and claim."""
+"""Expectations of users of ``bob try`` about the tree after a crash: their language, evaluation and claim."""

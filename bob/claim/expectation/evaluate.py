@@ -1,5 +1,6 @@
-"""Evaluation of an expectation. ``old`` is a file in the initial tree, ``new`` one after the last operation without a
-crash. If a state does not mount, only ``mounts`` is true or false."""
+"""Evaluation of an expectation. In an expectation, ``old`` means the contents of a file in the initial tree, and
+``new`` its contents after the last operation without a crash. In a state that does not mount, only the test
+``mounts`` is true or false."""
 
 import operator
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ from bob.workload.operations import Operation
 from bob.workload.pattern import describe
 
 NANOSECONDS = 1_000_000_000
-LONGEST_WORDS = 200  # letters about one file
+LONGEST_WORDS = 200  # letters of evidence about one file
 
 _RELATIONS = {
     SizeRelation.EQUAL: operator.eq,
@@ -58,7 +59,7 @@ def check(expectation: Expectation, history: History) -> None:
 
 
 def holds(test: Formula, observation: Observation, history: History) -> bool | None:
-    """Return whether ``test`` holds in ``observation``; None if the observation cannot tell."""
+    """Return whether ``test`` holds in ``observation``; None if the observation does not show that."""
     match test:
         case Not(inner):
             found = holds(inner, observation, history)
@@ -74,7 +75,7 @@ def holds(test: Formula, observation: Observation, history: History) -> bool | N
 
 
 def evidence(test: Formula, observation: Observation, history: History) -> str:
-    """Return the state of the names that decide ``test``, in one line."""
+    """Return in one line how the names are that decide ``test``."""
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
     told = list(found)
@@ -110,7 +111,8 @@ def _stat(atom: StatIs | Attribute, node: Node) -> Iterator[str]:
 
 
 def _check_name(name: NamedPath, history: History, text: str) -> None:
-    """Raise PointedError unless the path occurs in the workload, or at least its directory and its last part do."""
+    """Raise PointedError unless the path occurs in the workload, or both its directory and its last part occur
+    there."""
     known = {path for step in history.steps for path in step.names}
     directory, last = name.path.rpartition("/")[::2]
     bearers = {(path, thing) for step in history.steps for path, thing in step.names.items()}
@@ -242,7 +244,7 @@ def _content_is(wanted: Content, found: bytes, history: History) -> bool:
         start, stop = (within.start, within.stop) if within else (offset, offset + length)
         return found[start:stop] == data[start - offset : stop - offset]
     file = _kept(what, wanted.name.path, history)
-    assert file is not None  # check() has seen to it
+    assert file is not None  # check() has raised an error if there is none
     if wanted.prefix:
         return file.startswith(found)
     return found[within.start : within.stop] == file[within.start : within.stop] if within else found == file
@@ -257,13 +259,13 @@ def _is_there(path: str, observation: Observation) -> bool:
 
 
 def _hidden_by(path: str, observation: Observation) -> str | None:
-    """Return the directory above ``path`` that cannot be listed; None if all can."""
+    """Return a directory above ``path`` that cannot be listed; None if bob can list each."""
     tree = observation.tree or {}
     folders = ["/"] + [path[:end] for end in range(1, len(path)) if path[end] == "/"]
     for folder in folders:
         node = tree.get(folder)
         is_faulty = node is not None and node.kind == FileKind.DIRECTORY and node.fault is not None
-        # The fault may be of an attribute only: then its names were listed.
+        # The fault may be of an attribute only: bob has then listed the directory's names.
         if is_faulty and not any(other != folder and other.startswith(folder.rstrip("/") + "/") for other in tree):
             return folder
     return None
@@ -274,7 +276,7 @@ def _deciding(test: Formula, observation: Observation, history: History) -> Iter
         case Not(inner):
             yield from _deciding(inner, observation, history)
         case And(left, right) | Or(left, right):
-            # One side decides that an `or` holds, or an `and` does not; else it takes both.
+            # One side may decide: a true side of an `or`, or a false side of an `and`. Otherwise both sides decide.
             decisive = isinstance(test, Or)
             sides = [side for side in (left, right) if holds(side, observation, history) is decisive]
             for side in sides or (left, right):

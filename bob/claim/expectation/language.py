@@ -1,5 +1,5 @@
 """The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md). ``not`` binds closest, then
-``and``, ``or``, and last ``implies``, which groups to the right. Quoting is as in operations."""
+``and``, then ``or``, and last ``implies``. ``implies`` groups to the right. Quotes work as in operations."""
 
 import re
 import shlex
@@ -49,8 +49,8 @@ FORMS = {
 }
 _COMPARED = {StatField.SIZE: "sizes", StatField.LINKS: "numbers of names"}
 JOINTS = ("and", "or", "implies")
-DEEPEST = 50  # open brackets and ``not``
-MOST_TESTS = 200  # in one expectation
+DEEPEST = 50  # nested brackets and ``not``
+MOST_TESTS = 200  # tests in one expectation
 
 PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")  # a word that needs no quotes
 _TOKEN = re.compile(
@@ -71,7 +71,7 @@ class _TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A token without quotes. ``at`` is its place in the text, quotes included."""
+    """A token without its quotes. ``at`` is its place in the text, with the quotes."""
 
     kind: _TokenKind
     text: str
@@ -79,12 +79,12 @@ class _Token:
 
 
 def parse(text: str) -> Expectation:
-    """Return the expectation in ``text``. Raise PointedError with the characters of a mistake."""
+    """Return the expectation in ``text``. Raise PointedError, which points at the wrong characters, for a mistake."""
     return Expectation(text, _Parser(text).whole())
 
 
 class _Parser:
-    """A recursive descent: one method for each precedence, and one for each form of test."""
+    """A recursive-descent parser: one method for each precedence, and one for each form of test."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -293,7 +293,7 @@ _VALUES: dict[StatField, tuple[Callable[[str], int | tuple[int, int]], str, str]
     StatField.OWNER: (owner_in, "an owner UID:GID", "for example 1000:100"),
     StatField.TIME: (time_in, "a time", "an even number of seconds, for example 1000000000"),
 }
-"""Readers of values, names of the values in messages, and hints."""
+"""For each field: the reader of its value, a name of such values for messages, and a hint."""
 
 
 def _written(test: str) -> str:

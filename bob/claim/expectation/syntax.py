@@ -1,5 +1,5 @@
-"""The syntax tree of expectations. ``at`` is the span in the text for errors: the first character, and one past the
-last. Comparisons ignore it."""
+"""The syntax tree of expectations. ``at`` is a node's span in the text, for errors: its first character, and the one
+after its last. Comparisons of nodes ignore ``at``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of the expected bytes: an operation, by its number, or a kept content such as ``old``."""
+    """The source of the expected bytes: the data of an operation, by its number, or earlier contents such as
+    ``old``."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -58,7 +59,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """The kernel mounts the file system without a repair."""
+    """A test that the kernel mounts the file system without a repair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,14 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The name is not there, and its directory can be listed or is not there either."""
+    """A test that the name does not exist. bob can list its directory, or that does not exist either."""
 
     name: NamedPath
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Both names are there, and have one inode."""
+    """A test that both names exist and have one inode."""
 
     one: NamedPath
     other: NamedPath
@@ -84,8 +85,8 @@ class Same:
 @dataclass(frozen=True, slots=True)
 class StatIs:
     """A comparison of an inode's ``field`` with ``value``: a number, (user, group) or a text. Only files have sizes
-    (bytes) and numbers of names, only symbolic links have targets. A time (seconds since 1970) is one that an operation
-    set."""
+    (bytes) and numbers of names, and only symbolic links have targets. A time is in seconds since 1970, and an
+    operation set it."""
 
     name: NamedPath
     field: StatField
@@ -95,7 +96,7 @@ class StatIs:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file has the bytes of ``source``; with ``prefix``, the first of them."""
+    """A test that a file has the bytes of ``source``; with ``prefix``, that it begins with them."""
 
     name: NamedPath
     source: Source
@@ -105,7 +106,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The name is there. It has the same extended attribute as ``source``, or lacks it if ``source`` does."""
+    """A test that the name exists, and has the same extended attribute as ``source``. If ``source`` lacks the
+    attribute, so must the name."""
 
     name: NamedPath
     attribute: str

@@ -1,1 +1,2 @@
-"""Properties of operations: rules (rules.py), and the oracle that reads an observation (presence.py)."""
+"""Properties of operations: their rules (rules.py), and the oracle that decides which operations an observation shows
+(presence.py)."""

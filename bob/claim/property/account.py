@@ -1,5 +1,5 @@
-"""The facts of one operation in an observation. A crash may leave each part of an effect on its own, so one part that
-is there does not show that the operation survived."""
+"""The facts of one operation in an observation. A crash may leave each part of the operation's effect without the
+others. So one part that is there does not show that the operation survived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bob.observe.observation import Presence
 
 
 class EffectPart(StrEnum):
-    """A part of an effect. ``FILE``: the changed file or directory is there, and can be read."""
+    """A part of an effect. ``FILE`` means that the changed file or directory exists and can be read."""
 
     NAME = "name"
     FILE = "file"
@@ -24,10 +24,13 @@ class EffectPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectFact:
-    """One fact of an operation, in words; ``plainly`` is a shorter sentence, if any. ``suspects``: only a tear of one
-    of them explains the fact. ``is_unseen``: bob could not see all of ``about``. ``is_there``: a part of the operation
-    is there although it was torn, or may be although others explain it. ``is_change``: in program order the operation
-    changed it."""
+    """One fact of an operation, in words. ``plainly`` is a shorter sentence, or empty.
+
+    If there are ``suspects``, a torn effect of one of these operations is the only explanation of the fact.
+    ``is_unseen`` says that bob could not see all of ``about``. ``is_there`` says that a part of the operation is there
+    although it was torn, or that a part may be there although other operations explain the fact. ``is_change`` says
+    that in program order the operation changed ``about``.
+    """
 
     fact: Fact
     part: EffectPart
@@ -48,13 +51,17 @@ class EffectFact:
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return this fact for operation ``number``, to be explained only by a tear of one of ``suspects``."""
+        """Return this fact as one that only a torn effect of one of ``suspects`` explains, for operation ``number``."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
 class EffectExtent(StrEnum):
-    """The extent of an operation in an observation. ``PART``: a part is there, and a part missing or torn. ``BROKEN``:
-    torn, and none of its own is there. ``UNCLEAR``: other operations explain some as well, or bob cannot see it."""
+    """The extent to which an observation has the effect of an operation.
+
+    ``PART``: a part of the effect is there, and another part is missing or torn. ``BROKEN``: something is torn, and
+    nothing that only this operation explains is there. ``UNCLEAR``: other operations explain some of the effect as
+    well, or bob cannot see it.
+    """
 
     WHOLE = "whole"
     PART = "part"
@@ -81,7 +88,7 @@ class Account:
 
     @property
     def lacking(self) -> tuple[EffectFact, ...]:
-        """The findings that a part of the operation is missing or torn."""
+        """The findings that show a part of the operation as missing or torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property
@@ -103,7 +110,8 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Up to two findings that a part is there, then two that one is not, but no file whose name is missing."""
+        """Up to two findings that a part is there, then up to two that a part is missing. If a file's name is missing,
+        bob does not say that the file is missing, too."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
@@ -111,7 +119,7 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """Return the sentence that not all of the operation is there; ``who`` is the operation in words."""
+        """Return a sentence which says that not all of the operation is there. ``who`` names the operation."""
         said = _LACKS.get(self.extent, "not all of {} is there")
         return f"{said.format(who)} ({self.details})"
 

@@ -1,6 +1,6 @@
-"""Expected modes, owners, links of directories, and times of modification. A mode or owner that no operation sets must
-stay, and so must the time of a file or directory that none touches. A directory has two links and one for each
-directory in it, if the file system counts so (ext2's heirs and most others; btrfs says 1)."""
+"""Expected modes, owners, links of directories, and times of modification. If no operation sets a mode or owner, it
+must stay. The time of a file or directory must stay if no operation touches it. A directory has two links, and one
+more for each directory in it, if the file system counts so (ext2's heirs and most others do; btrfs says 1)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,11 +8,12 @@ from bob.observe.observation import Node
 from bob.trace.recording import InodeStatus, Statuses
 from bob.workload.history import MODE, OWNER, TIME, FileKind, History, HistoryStep, attribute_set_by
 
-_OWN_LINKS = 2  # its name in the directory above, and its own ``.``
+_OWN_LINKS = 2  # the name in the directory above, and the directory's own ``.``
 
 
 class Attributes:
-    """Expected attributes by the ``statuses`` of names before and after the operations; none without a status."""
+    """Expected attributes of files and directories, from the ``statuses`` of their names before and after the
+    operations. A name without a status has no expected attributes."""
 
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]
@@ -36,7 +37,8 @@ class Attributes:
         )
 
     def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
-        """Yield words about changes of ``node``, which is ``thing``, that no operation made."""
+        """Yield words about each change of ``node`` that no operation made. ``node`` is the observed file or directory
+        ``thing``."""
         expected = self._expected.get(thing)
         if expected is None:
             return
@@ -55,7 +57,8 @@ class Attributes:
             yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
 
     def links_of_directory(self, node: Node, directories: int) -> str | None:
-        """Return the error in the link count of a directory with ``directories`` in it; None if it is right."""
+        """Return the error in the link count of a directory that contains ``directories`` directories; None if it is
+        right."""
         expected = _OWN_LINKS + directories
         if not self._counts_directories or node.mode is None or node.links == expected:
             return None

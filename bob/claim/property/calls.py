@@ -1,4 +1,5 @@
-"""The operations that a call makes durable. The call ends the workload, and the crashes come after its return."""
+"""The operations that a call such as fsync makes durable. The call ends the workload, and all crashes come after it has
+returned."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -19,10 +20,13 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the operations that ``call`` must make durable: those of ``kinds`` that have one of ``relations`` (none:
-    any) to its target. Empty if ``history`` does not end with the call, or a crash may come before its return. All
-    changes of an operation must be covered, unless it is the call and makes its file. ``several``: only operations of
-    several changes, and those on a thing that another operation made."""
+    """Return the numbers of the operations that ``call`` must make durable: those of ``kinds`` that have one of
+    ``relations`` to the call's target. Empty ``kinds`` or ``relations`` allow any.
+
+    There are none if ``history`` does not end with the call, or if a crash may come before the call returns. The call
+    must cover all changes of an operation, unless the operation is the call itself and makes its file. ``several``
+    selects only operations of several changes, and those on a file or directory that another operation made.
+    """
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -30,7 +34,7 @@ def covered(
         return ()
     target, places, every = target_of(history, last), NamePlaces(history), changes(history)
     if target is not None and not any(history.steps[-1].inodes[thing].links for thing in target.things):
-        return ()  # a file that is only kept open does not outlive a crash
+        return ()  # a crash removes a file that is only kept open
     found = [
         change
         for change in every
@@ -48,8 +52,9 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the other operations that made the files and directories of operation ``number``, or directories with
-    their names. If one is lost, bob cannot judge ``number``. The victim of a rename does not count."""
+    """Return the other operations that made the files and directories of operation ``number``, or directories that
+    contain their names. If such an operation is lost, bob cannot judge ``number``. A file that a rename replaces
+    does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -67,8 +72,8 @@ def _maker(history: History, thing: int) -> int:
 
 
 def _is_in(change: OperationChange, target: OperationScope | None, places: NamePlaces) -> bool:
-    """Return whether ``change`` is of the directory ``target`` itself, of a name in it, or of a file with a name in
-    it."""
+    """Return whether ``change`` is of the directory ``target`` itself, of a name in that directory, or of a file with a
+    name in it."""
     if target is None or change.things & target.things:
         return True
     if change.kind in _OF_NAMES:
@@ -83,7 +88,8 @@ _OF_NAMES = (
 
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
-    """Return an operation as a call, in the tree ``step``; None if it changes nothing and syncs nothing."""
+    """Return the kind of call that ``operation`` is, in the tree ``step``; None if it changes nothing and syncs
+    nothing."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
@@ -101,7 +107,7 @@ def call_of(operation: Operation, history: History, step: HistoryStep) -> Call |
 
 
 def target_of(history: History, number: int) -> OperationScope | None:
-    """Return the target of operation ``number``; None for the whole file system."""
+    """Return the target of operation ``number``; None if the target is the whole file system."""
     match history.operations[number - 1]:
         case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
             return extent(history, number, history.steps[number].thing(path))

@@ -1,10 +1,13 @@
 """Damage to names, bytes and attributes that no operation was to change.
 
-The *suspects* of damage are the nearest operations: those on the same file or directory, and for a lost name also those
-on names in its directory. If there are none, they are operations whose data is in the file, as they may have got its
-blocks; else those on names in its directory. An operation on a name may damage contents. On vfat a rename first writes
-the new name without a size (``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves
-the name."""
+The *suspects* of damage are the nearest operations. These are the operations on the same file or directory; for a lost
+name, also the operations on names in its directory. If there are none, the suspects are operations whose data is in the
+file: they may have got the file's blocks. If there are none of these either, they are operations on names in its
+directory.
+
+An operation on a name may damage contents. On vfat a rename first writes the new name without a size (``vfat_rename``
+in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +26,9 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that no set of whole operations explains: one of ``suspects``, if any, is partial, or did more than it
-    should. ``part`` is the part of its effect; None for collateral damage."""
+    """Something in an observation that no set of whole operations explains. One of ``suspects``, if there are any, is
+    partial, or did more than it should. ``part`` is the damaged part of that operation's effect; None for collateral
+    damage."""
 
     suspects: frozenset[int]
     about: str
@@ -32,7 +36,8 @@ class Damage:
 
 
 class Collateral:
-    """A finder of damage. ``touchers`` has, by thing, the operations on its names or contents, or on names in it."""
+    """A finder of collateral damage. ``touchers`` maps a file or directory to the operations on its names, on its
+    contents, or on names in it."""
 
     def __init__(
         self,
@@ -48,7 +53,7 @@ class Collateral:
         self._setters = _setters(history)
         self._links = _constant_links(history)
         changed = {thing.identity: _changes_state(history, thing.identity) for thing in history.things}
-        # The operations on these report their faults.
+        # The operations on these files and directories report the faults of those.
         self._told = {
             thing
             for thing, is_changed in changed.items()
@@ -78,7 +83,7 @@ class Collateral:
                 continue
             if node.kind == "unreadable":
                 continue
-            # A name that may be any of several things is damaged only if it is so as each of them.
+            # A name may be any of several things. It is damaged only if it is damaged whichever of them it is.
             found = [list(self._of(thing, path, node, beside, seen)) for thing in sorted(things)]
             if all(found):
                 yield from found[0]
@@ -103,7 +108,7 @@ class Collateral:
         if node.kind == FileKind.FILE:
             yield from self._contents(thing, path, node, beside)
             links = self._links.get(thing)
-            # A partial rename may leave both names; a link count that agrees with the names is right.
+            # A partial rename may leave both names. A link count is right if it agrees with the observed names.
             if links is not None and node.links not in (links, seen.names(thing)):
                 yield Damage(near, f"the number of names of {path}: {node.links} instead of {links}")
         first = self._history.steps[0].inodes.get(thing)
@@ -139,7 +144,7 @@ class Collateral:
         return frozenset().union(*map(self._places.changers, found))
 
     def _beside(self, directories: frozenset[int]) -> frozenset[int]:
-        """Return the operations that changed names in these directories, or moved them."""
+        """Return the operations that changed names in these directories, or that moved these directories."""
         return frozenset().union(*(self._places.changers_in(directory) for directory in directories))
 
     def _path(self, place: NamePlace) -> str:
@@ -148,7 +153,7 @@ class Collateral:
 
 
 def described(history: History, thing: int) -> str:
-    """Return a file or directory (``thing``) in words: its kind and its first name."""
+    """Return words for a file or directory (``thing``): its kind and its first name."""
     about = history.things[thing]
     steps = ([path for path, bearer in step.names.items() if bearer == thing] for step in history.steps)
     first = min(next((names for names in steps if names), about.names))
@@ -172,7 +177,7 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """Return the number of names of each file that has always the same number, or none."""
+    """Return the number of names of each file that has this number whenever it has any name."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():

@@ -1,14 +1,16 @@
 """The operations of one file that explain its size, and each of its bytes, after a crash.
 
-A crash may leave out or tear any operation. So a byte says of operation k
+A crash may leave out or tear any operation. So a byte shows one of four facts about operation k:
 
-* AFTER: only k put it there.
-* BEFORE: k did not: it is initial, or an earlier operation's, or a hole that another operation left.
-* EITHER: it would be there with k and without it.
-* NEITHER: only a torn k explains it. If others wrote here, all are *suspects*, and the fact is BEFORE or EITHER.
+* AFTER: only k can have put it there.
+* BEFORE: k did not put it there. It is initial, or from an earlier operation, or in a hole that another operation left.
+* EITHER: the byte would be the same with k and without it.
+* NEITHER: only a torn k explains it. If other operations wrote here too, all of these are *suspects*, and the fact is
+  BEFORE or EITHER.
 
-Sizes have the same facts. Behind a shifted range bob tries each origin (:mod:`bob.claim.property.shifts`). Offsets are
-bytes."""
+A size shows the same facts. Behind a shifted range bob tries each origin of a byte (:mod:`bob.claim.property.shifts`).
+Offsets are in bytes.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -19,7 +21,7 @@ from bob.claim.property.shifts import Origin, Shift, origins
 from bob.workload import operations as ops
 from bob.workload.history import History
 
-Sizes = frozenset[tuple[int, int]]  # ranges of sizes, with both ends
+Sizes = frozenset[tuple[int, int]]  # ranges of sizes, both ends included
 
 
 class Fact(Enum):
@@ -41,10 +43,13 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """An operation's change of a file, whatever its contents. It sets the size to ``cut`` (None: does not), puts
-    ``data`` at ``start`` and grows the file to ``stop``; if torn, to a size above ``bottom``. ``resizes``: in program
-    order the size changed. ``keeps_size``: it is not a write, and no part of it changes the size. A ``shift`` only
-    moves all bytes behind ``start``."""
+    """The change that an operation makes to a file, whatever the file contains.
+
+    It sets the size to ``cut`` (None: it does not), puts ``data`` at ``start``, and grows the file to ``stop``. If it
+    is torn, it grows the file to any size above ``bottom``. ``resizes`` says that in program order the size changed.
+    ``keeps_size`` says that no part of the operation, which is not a write, changes the size. A ``shift`` only moves
+    all bytes behind ``start``.
+    """
 
     number: int
     cut: int | None
@@ -60,18 +65,19 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether this change decides the byte from ``origin``, unless a later one does."""
+        """Return whether this change decides the byte that comes from ``origin``, unless a later change does."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
-        """Return whether this change grows the file over offset ``at``, or truncates it before that."""
+        """Return whether this change grows the file over offset ``at``, or truncates the file at or before it."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
-        """Return the sizes after the whole operation, or after its part up to ``stop``, given the ``sizes`` before."""
+        """Return the possible sizes after the whole operation, given the ``sizes`` before it. With ``stop``, return
+        those after its part up to that offset."""
         if self.shift is not None:
             return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
@@ -80,13 +86,15 @@ class ContentChange:
         return frozenset((max(low, reach), max(high, reach)) for low, high in sizes)
 
     def torn(self, sizes: Sizes) -> Sizes:
-        """Return the sizes that only a part of the operation can leave."""
+        """Return the sizes that only a torn operation can leave, given the ``sizes`` before it."""
         cut = frozenset() if self.cut is None else frozenset({(self.cut, self.cut)})
         low = min((low for low, _high in sizes | cut), default=0)
         return cut if low >= self.stop else cut | {(max(low, self.bottom) + 1, self.stop)}
 
 
 class FileStory:
+    """All sizes and contents that a crash may leave of one file, by the operations that change the file."""
+
     def __init__(self, history: History, identity: int) -> None:
         first = history.steps[0].inodes.get(identity)
         self.initial = b"" if first is None else first.content
@@ -106,16 +114,18 @@ class FileStory:
 
     @property
     def is_entangled(self) -> bool:
-        """Whether a range of the file moves, and something else changes it, too."""
+        """True if a range of the file moves, and another operation changes the file, too."""
         return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
-        """Return what ``size`` says of operation ``number``, and the suspects if no whole operations explain it."""
+        """Return the fact that ``size`` shows about operation ``number``. With it come the suspects, if no whole
+        operations explain the size."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
         if is_inside and without and not own.resizes:
-            return Fact.EITHER, frozenset()  # it did not grow the file, so a short file is not its fault
+            # The operation did not grow the file, so it cannot have left the file short.
+            return Fact.EITHER, frozenset()
         if without or along:
             return fact_of(without=without, along=along), frozenset()
         resizing = frozenset(change.number for change in self.changes if change.resizes) or self.writers
@@ -124,25 +134,25 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Return whether ``size`` shows a part of operation ``number`` on ``before`` bytes: some growth, or only the
-        cut."""
+        """Return whether ``size`` shows a part of operation ``number`` on a file of ``before`` bytes. Such a part is
+        some of the growth, or only the truncation."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
 
     def may_have(self, size: int) -> bool:
-        """Return whether a crash can leave ``size``, if every operation may be torn."""
+        """Return whether a crash can leave the file with ``size``, if every operation may be torn."""
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
 
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
-        """Return whether ``size`` is possible if operation ``number`` is there only up to ``stop``."""
+        """Return whether ``size`` is possible if only the part of operation ``number`` up to ``stop`` is there."""
         if stop <= self._by_number[number].start:
             return _within(size, self._sizes(left_out=number))
         return _within(size, self._sizes(whole=number, stop=stop))
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
-        """Yield facts about operation ``number`` in its range of ``found``. A fact is EITHER if a shift (data at
-        another place) hides whether the operation is there."""
+        """Yield facts about operation ``number`` in its range of the contents ``found``. A fact is EITHER if a shift,
+        which puts data at another place, hides whether the operation is there."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return
@@ -165,7 +175,7 @@ class FileStory:
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def may_be(self, found: bytes) -> bool:
-        """Return whether a crash can leave ``found``, if every operation may be torn."""
+        """Return whether a crash can leave the contents ``found``, if every operation may be torn."""
         if not _within(len(found), self._possible):
             return False
         return all(
@@ -176,9 +186,13 @@ class FileStory:
         )
 
     def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
-        """Yield ranges of ``found`` where no operation wrote, and that no set of operations, torn ones included,
-        explains. Each range comes with the operations that change the file there, or else anywhere. Behind the initial
-        contents or the first cut, a byte may be zero or as it was: a truncation may be there in part."""
+        """Yield the ranges of ``found`` where no operation wrote, and that no set of operations explains, even if some
+        are torn.
+
+        Each range comes with the operations that change the file there, or else those that change it anywhere. Behind
+        the initial contents or the first truncation, a byte may be zero or as it was: a part of a truncation may be
+        there.
+        """
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
@@ -189,12 +203,14 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """Return others that may have zeroed what they cut off, as ext4 does (``ext4_block_truncate_page``)."""
+        """Return the other changes that may have zeroed what they cut off, as ext4 does
+        (``ext4_block_truncate_page``)."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 
     def _compare(self, number: int, start: int, stop: int, found: bytes, zeroed: frozenset[int]) -> Iterator[Stretch]:
-        """Yield facts about a piece without inner edges, which ``zeroed`` may have zeroed."""
+        """Yield facts about a piece in which no change begins or ends. The operations ``zeroed`` may have zeroed the
+        piece."""
         without = along = False
         for origin in origins(self._shifts, start):
             is_without, is_along = self._explained(number, origin, found)
@@ -217,7 +233,8 @@ class FileStory:
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
-        """Return whether ``found``, from ``origin``, can be there without operation ``number``, and with it."""
+        """Return whether the bytes ``found`` at ``origin`` can be there without operation ``number``, and whether with
+        it."""
         own, shown = self._by_number[number], list(self._showing(origin, found))
         if own.shift is not None:
             is_explained = bool(shown) or (not any(found) and self._is_hole(origin, self.changes))
@@ -228,14 +245,14 @@ class FileStory:
         along = any(other >= number or is_elsewhere for other in shown)
         if not any(found):
             without = without or self._is_hole(origin, [c for c in self.changes if c.number != number])
-            # Zeros of its own may also be those of a torn append with only its size there.
+            # Zeros that the operation wrote may also come from a torn append that set only the size.
             without = without or (not any(own.data) and self._is_grown(number, origin))
             along = along or (is_elsewhere and self._is_hole(origin, self.changes))
             along = along or self._is_hole(origin, [c for c in self.changes if c.number > number], is_there=True)
         return without, along
 
     def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
-        """Yield the operations that may have left ``found``, from ``origin``; 0 for the initial tree."""
+        """Yield the operations that may have left the bytes ``found`` at ``origin``; 0 stands for the initial tree."""
         if self._is_initial(origin, found):
             yield 0
         for change in self.changes:
@@ -266,7 +283,8 @@ class FileStory:
         return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Return whether whole ``changes`` can leave zeros at ``origin``; ``is_there``: over earlier data."""
+        """Return whether whole ``changes`` can leave zeros at ``origin``. ``is_there`` says that earlier data was
+        there."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:
@@ -313,7 +331,7 @@ def _changes(history: History, identity: int) -> Iterator[ContentChange]:
             case ops.Write(_path, _offset, length, how) if history.data[number][0] == identity:
                 start = history.data[number][1]
                 cut = 0 if how is ops.How.TRUNC else None
-                stop = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
+                stop = 0 if how is ops.How.MMAP else start + length  # a write through a mapping never changes the size
                 data = now.content[start : start + length]
                 yield ContentChange(number, cut, min(start, size), start, stop, data, resizes or cut is not None)
             case ops.CopyRange() | ops.Reflink() if history.data[number][0] == identity:
@@ -327,7 +345,8 @@ def _changes(history: History, identity: int) -> Iterator[ContentChange]:
                     moved = -length if mode is ops.Allocation.COLLAPSE else length
                     yield ContentChange(number, None, 0, offset, 0, b"", True, shift=Shift(number, offset, moved))
                     continue
-                # It zeroes all of the range that it finds, also where the file was longer than in program order.
+                # The operation zeroes the whole range that exists at that time, even if the file was longer than in
+                # program order.
                 data = bytes(length) if mode.zeroes else b""
                 stop = offset + length if mode.grows else 0
                 yield ContentChange(number, None, min(offset, size), offset, stop, data, resizes, not mode.grows)

@@ -1,4 +1,4 @@
-"""A property as a document, with the keys of a probe file (docs/extend.md)."""
+"""The document that declares a property, with the keys of a probe file (docs/extend.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
 
     @property
     def subjects(self) -> tuple[Effect, ...]:
-        """The declared subjects. Raises ValueError if the rule needs them and they are missing."""
+        """The declared subjects: kinds of operations. Raises ValueError if the rule needs subjects and none are
+        declared."""
         if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
             raise ValueError("judge: 'subject' is missing")
         return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()
@@ -43,7 +44,7 @@ class PropertyDocument(Document, frozen=True):
 
     @property
     def declared(self) -> Property:
-        """The declared property. Raises ValueError for keys that do not go together."""
+        """The property that this document declares. Raises ValueError for keys that do not go together."""
         own = {"name": self.name, "family": self.family, "meaning": self.meaning}
         prop = adapt(Property, self.judge, **own)
         if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):

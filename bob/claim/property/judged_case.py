@@ -1,4 +1,5 @@
-"""The verdict of one workload from its observations. Pure; judging again needs no guest."""
+"""The verdict on one workload from its observations. The module is pure: bob can judge a kept run again without a
+guest."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state that shows a violation best: the later operation is whole, the state near a clean prefix."""
+    """The crash state that shows a violation best. In the best one, the later operation of an ordering is whole, and
+    the state differs little from a clean prefix of the writes."""
 
     state: CrashState
     outcome: int
@@ -41,8 +43,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """The verdict on a property by the ``states`` that can be judged; ``reason`` says why it is UNKNOWN. A FAILS has
-    the number of ``violations``, the best ``evidence``, and all seen states that break it (``showing``)."""
+    """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. A
+    verdict FAILS has the number of ``violations``, the best ``evidence``, and all seen states that break the
+    property (``showing``)."""
 
     verdict: Verdict
     states: States
@@ -53,13 +56,16 @@ class WorkloadVerdict:
 
 
 class JudgedCase:
-    """A workload with its observations, ready for any number of properties. ``observations`` has each outcome of
-    ``states``. The argument ``coverage`` counts everything that was observed; the attribute counts what bob can judge.
-    ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
+    """A workload with its observations, ready for any number of properties.
 
-    Two controls must mount. The state before the operations must lack all of them. ``complete``, the state with every
-    write, must have all of them if the recording ended with everything written. If a control fails, ``distrust`` says
-    why each verdict is UNKNOWN. ``unseen`` names a control that bob did not see; then no property holds.
+    ``observations`` has each outcome of ``states``. The argument ``coverage`` counts everything that was observed; the
+    attribute ``coverage`` counts what bob can judge. ``lost`` says why outcomes are missing. ``inodes`` and
+    ``statuses`` are by name, before and after the operations.
+
+    Two control states must mount. The state before the operations must show none of the operations. ``complete``, the
+    state with every write, must show all of them if the recording ended with everything written. If a control fails,
+    ``distrust`` says why each verdict is UNKNOWN. ``unseen`` names a control that bob did not see; then no property
+    holds.
     """
 
     def __init__(
@@ -79,7 +85,7 @@ class JudgedCase:
         self._states = states
         self._lost = lost
         self._observations = observations
-        # A state that does not mount belongs to no row of the table: it is a finding of its own.
+        # A state that does not mount belongs to no row of the table: it has a finding of its own.
         self._readings = {
             number: self.oracle.read(observation)
             for number, observation in enumerate(observations)
@@ -107,8 +113,8 @@ class JudgedCase:
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
-        """Set ``distrust`` if ``outcome`` has a ``wrong`` presence, or ``unseen`` if a control that ``must`` be seen
-        was not."""
+        """Set ``distrust`` if a presence in ``outcome`` is one of ``wrong``. Set ``unseen`` if bob did not see the
+        control, and it ``must``."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"bob did not see a control: the state {when}"
@@ -152,7 +158,7 @@ class JudgedCase:
 
     @property
     def doubt(self) -> str | None:
-        """The reason why bob cannot know that a property holds; None if it can."""
+        """The reason why bob cannot know that a property holds; None if bob can know it."""
         if self.distrust is not None or self._lost is not None:
             return self.distrust or self._lost
         if self.coverage.explored == 0 and self.coverage.unmountable == 0:
@@ -180,11 +186,12 @@ class JudgedCase:
 
     @property
     def bare(self) -> CrashState:
-        """The state after the earliest crash with no pending write on the medium."""
+        """The state after the earliest crash, with none of the pending writes on the medium."""
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
-        """Return whether ``state`` is known to satisfy ``prop`` (None: to mount)."""
+        """Return whether ``state`` is known to satisfy ``prop``. If ``prop`` is None, return whether it is known to
+        mount."""
         outcome = self._outcomes.get(state)
         if outcome is None or outcome not in self._readings:
             return False
@@ -197,7 +204,7 @@ class JudgedCase:
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """Return the first question that observation ``number`` breaks, if possible with the later operation whole."""
+        """Return the first question that observation ``number`` breaks. Prefer one whose later operation is whole."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)
@@ -216,7 +223,7 @@ _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NO
 
 
 def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
-    """Return the inode number of each thing, by its names before and after all steps (``known``)."""
+    """Return the inode number of each file and directory, by its names before and after all steps (``known``)."""
     inodes = {}
     for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
         for path, identity in step.names.items():

@@ -1,4 +1,4 @@
-"""The claim that a property of some operations is kept: a row of a table."""
+"""The claim that a property of some operations is kept. A property is a row of a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,9 +23,10 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OfProperty(Judgeable):
-    """The property ``name`` of particular operations. ``declared``: None if neither bob nor the witness defines it."""
+    """The claim that property ``name`` of particular operations is kept. ``declared`` is the property; None if neither
+    bob nor the witness defines it."""
 
-    name: str = field()  # not the property of Claim, which would be its default
+    name: str = field()  # a field, since the default would be Claim's property of that name
     question: Question = field()
     declared: Property | None = None
 
@@ -42,7 +43,7 @@ class OfProperty(Judgeable):
 
     @property
     def resolved(self) -> Property:
-        """The property. Raises UsageError if this bob does not know it."""
+        """The property itself. Raises UsageError if this bob does not know it."""
         if self.declared is None:
             raise UsageError(
                 f"unknown property {self.name!r}", hint="neither this version of bob nor the witness defines it"
@@ -57,8 +58,8 @@ class OfProperty(Judgeable):
         return f"{self.name} is violated on {configuration}"
 
     def violation(self, seen: Observation, context: Context) -> Violation | None:
-        """Return how ``seen`` breaks the claim; None if it does not, or did not mount. Raises UsageError for an unknown
-        property."""
+        """Return how ``seen`` breaks the claim; None if it does not break it, or did not mount. Raises UsageError for a
+        property that this bob does not know."""
         if not seen.mounted:
             return None
         history, oracle = _oracle(context)
@@ -72,7 +73,7 @@ class OfProperty(Judgeable):
         returned = self.question.returned
         if returned is None or returned == len(workload.operations):
             return workload
-        # A crash after a call in the middle: in a workload that ends with it, each crash comes after it.
+        # If crashes come after a call in the middle, cut the workload after that call: then each crash comes after it.
         finish = Finish("natural", natural=True)
         return replace(workload, operations=workload.operations[:returned], finish=finish, at=At.END)
 
@@ -142,7 +143,7 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 
 class QuestionDocument(Document, frozen=True):
-    """A question in a witness. An unknown field is an error, as it may change the question."""
+    """A question of a property, as a witness has it. An unknown field is an error, as it may change the question."""
 
     required: tuple[int, ...]
     later: int | None

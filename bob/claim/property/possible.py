@@ -1,11 +1,14 @@
-"""Sets of operations that can have happened, as far as names can tell.
+"""Sets of operations that can have happened, as far as names can show.
 
-A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move
-one that does not (ENOENT), and to remove a nonempty directory (ENOTEMPTY). A set with a refused operation explains no
-state. The same is true of a set that leaves an initial file without a name, if no operation takes a name of it away.
+A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move a
+name that does not exist (ENOENT), and to remove a nonempty directory (ENOTEMPTY). A set that contains a refused
+operation explains no state. Nor does a set that leaves an initial file without a name, if no operation takes a name of
+that file away.
+
 The kernel walks a path before the file system gets the operation. So an operation in a moved directory works without
-the move. This module judges *groups* apart: operations in a chain of common names, then also of common files and
-directories."""
+the move. This module judges *groups* of operations apart from each other. The operations of a group are in a chain of
+common names. Larger groups are in a chain of common files and directories, too.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +19,9 @@ from bob.workload import operations as ops
 from bob.workload.history import FileKind, History
 from bob.workload.operations import Replacing
 
-MOST_STATES = 4096  # states of the names of a group; of a larger one bob leaves operations out (:func:`_group`)
+MOST_STATES = 4096  # states of the names of a group; from a larger group bob leaves operations out (:func:`_group`)
 
-_NamesState = tuple[int | None, ...]  # the thing at each place of a group
+_NamesState = tuple[int | None, ...]  # the file or directory at each place of a group
 
 
 class _Act(Enum):
@@ -33,7 +36,7 @@ class _Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _NameStep:
-    """A change of names: ``thing`` comes to ``place``, from the place ``old``."""
+    """A change of names: the file or directory ``thing`` comes to ``place``, from the place ``old``."""
 
     number: int
     act: _Act
@@ -43,7 +46,7 @@ class _NameStep:
 
 
 class OperationGroup:
-    """Operations that are judged together: each set of them that can have happened leaves one state of their names."""
+    """Operations that are judged together. Each set of them that can have happened leaves one state of their names."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -52,7 +55,8 @@ class OperationGroup:
         self._at = {place: index for index, place in enumerate(self.places)}
         self._homes = {thing: places.of(thing) for thing in range(len(history.things))}
         first: _NamesState = tuple(places.initially(place) for place in self.places)
-        # A thing that no operation removes must keep a name; one with a name elsewhere has that.
+        # A file that no operation removes must keep a name. A file that also has a name outside of the group keeps that
+        # name.
         kept = {
             thing
             for thing in first
@@ -72,14 +76,15 @@ class OperationGroup:
         return self._states is not None
 
     def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
-        """Return whether a possible set leaves one of ``found`` at each of ``places`` (None: anything)."""
+        """Return whether a possible set of operations leaves one of ``found`` at each of ``places`` (None:
+        anything)."""
         return self._states is None or any(
             all(there is None or value in there for there, value in zip(found, state, strict=True))
             for state in self._states
         )
 
     def _after(self, state: _NamesState, step: _NameStep) -> _NamesState | None:
-        """Return the state after the operation; None if it would be refused."""
+        """Return the state after the operation ``step``; None if the file system would refuse it."""
         at, values = self._at[step.place], list(state)
         there = state[at]
         if not self._is_alive(step.place[0], state):
@@ -136,7 +141,8 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield the smallest groups whose ``seen`` names no possible set explains, but none with a ``torn`` operation."""
+    """Yield the smallest groups whose names as ``seen`` no possible set of operations explains. Groups with a ``torn``
+    operation are left out."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -147,14 +153,15 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
-    """Return the things seen at each place of ``group``; None if the observation cannot tell."""
+    """Return what may be at each place of ``group`` by the observation ``seen``; None where the observation does not
+    show it."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
-    # If a name is not one of the things that it can be, the operations on it report that.
+    # If a name shows none of the files that it can have, the operations on that name report it.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """Return the groups of a workload; groups by common names only, which have fewer suspects, come first."""
+    """Return the groups of a workload. Groups by common names only come first, since they have fewer suspects."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
@@ -168,7 +175,8 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return the group of ``steps``; if it is too large, without those that alone make or remove a name."""
+    """Return the group of ``steps``. If it is too large, leave out each operation that is the only one on its name, and
+    only makes or removes it."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
@@ -181,7 +189,8 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """Return the other names that an operation needs: of its things and directories, and in a removed one."""
+    """Return the further names that an operation depends on: the names of its file and directories, and the names in a
+    directory that it removes."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)
@@ -197,7 +206,7 @@ def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
 
 
 def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
-    """Return the sets of numbers that share a key, directly or by a chain of others."""
+    """Return the sets of numbers that share a key, directly or by a chain of other numbers."""
     parts: list[tuple[set[int], set[object]]] = []
     for number, own in keys.items():
         numbers, together = {number}, set(own)

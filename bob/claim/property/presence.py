@@ -1,10 +1,11 @@
-"""The presence oracle: nothing, a part or all of operation k is there in an observation.
+"""The presence oracle, which decides whether nothing, a part or all of operation k is in an observation.
 
-An effect consists of *facts*: a name refers to a thing, a file has this size, these bytes, this attribute. The oracle
-compares each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and ``possible``). A
-fact is AFTER if only sets with k explain it, BEFORE if only sets without k do, and EITHER if both do. It is NEITHER if
-no set explains it and only k can have left it half done. If several operations can have left it, they are its
-*suspects* (:class:`Damage`). In doubt the file system is right: a false accusation is the worst error (docs/design.md).
+An effect consists of *facts*: a name refers to a file or directory, a file has this size, these bytes, this attribute.
+The oracle compares each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and
+``possible``). A fact is AFTER if only sets with k explain it, BEFORE if only sets without k do, and EITHER if both do.
+It is NEITHER if no set explains it and only k can have left it half done. If several operations can have left it, these
+are its *suspects* (:class:`Damage`). In doubt bob holds the file system to be right: a false accusation is the worst
+error (docs/design.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -26,9 +27,9 @@ from bob.workload.pattern import CELL_BYTES, describe
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The reading of one observation: the presence of operation k at ``presences[k - 1]``, and the operations that are
-    ``whole``. ``prefixes`` are those with a block-granular prefix of their data. The suspects of ``collateral`` damage
-    are the operations nearest to it."""
+    """An observation as the oracle reads it. ``presences[k - 1]`` is the presence of operation k; ``whole`` has the
+    whole operations. ``prefixes`` has the operations with only a block-granular prefix of their data. ``collateral``
+    is damage that no operation was to do; its suspects are the operations nearest to it."""
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
@@ -41,7 +42,8 @@ class Reading:
 
 
 class Oracle:
-    """The oracle of one recorded workload. ``statuses`` are by name, before and after the operations, if known."""
+    """The presence oracle of one recorded workload. ``statuses`` of names are those before and after the operations;
+    empty if not known."""
 
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
@@ -79,7 +81,7 @@ class Oracle:
         return Reading(tuple(presences), *several, frozenset(whole))
 
     def account(self, number: int, observation: Observation) -> Account:
-        """Return every fact of operation ``number`` in ``observation``, in words."""
+        """Return, in words, every fact that ``observation`` shows of operation ``number``."""
         return Account(number, tuple(self._findings(number, self._sightings(observation), explain=True)))
 
     def _sightings(self, observation: Observation) -> Sightings:
@@ -97,7 +99,7 @@ class Oracle:
                 continue
             node, finding = self._find(number, thing, seen)
             if node is None:
-                # If the operation takes the last name, the file is to be gone.
+                # If the operation takes the last name away, the file should be gone.
                 yield replace(finding, is_change=now.links > 0 or was is None)
                 continue
             if was is None:
@@ -121,7 +123,9 @@ class Oracle:
         finding = EffectFact(Fact.EITHER, EffectPart.NAME, about, expected, "out of sight", is_unseen=True)
         found, fault = seen.at(place), seen.fault(place)
         if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
-            return finding  # put into a directory that is not there: that may be complete, and out of reach
+            # The operation puts a name into a directory that is not there, so it may be complete and only not
+            # reachable.
+            return finding
         if found is None:
             return finding.blaming(number, self._touchers(place[0])) if seen.is_broken(place[0]) else finding
         if fault or not found:
@@ -138,7 +142,8 @@ class Oracle:
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, EffectFact]:
-        """Return a changed file, or None if it cannot be read; and the fact about the operation."""
+        """Return a changed file, and the fact that it shows about the operation. The file is None if it cannot be
+        read."""
         identity, places = thing.identity, self._places
         about = f"the file {thing.label}"
         plainly = f"{about} is not there"
@@ -168,7 +173,8 @@ class Oracle:
             yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
-        """Return the fact of a wrong number of names: any operation that changes it may be there or not."""
+        """Return the fact of a wrong number of names: each operation that changes this number may have happened or
+        not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
         steps = enumerate(pairwise(counts), start=1)
@@ -190,7 +196,7 @@ class Oracle:
         story, name = self._stories[thing.identity], thing.label
         fact, suspects = story.size(number, node.size)
         if not story.may_have(node.size) and self._touchers(thing.identity) > story.sizers:
-            fact, suspects = Fact.EITHER, frozenset()  # no write leaves it: that is collateral damage
+            fact, suspects = Fact.EITHER, frozenset()  # a write cannot leave this number, so it is collateral damage
         length_before = 0 if was is None else len(was.content)
         size = EffectFact(
             fact,
@@ -214,7 +220,7 @@ class Oracle:
             return
         data = self._data(number, thing, node, explain=explain)
         if story.is_entangled and presence_of({fact, data.fact}) is Presence.PARTIAL:
-            yield size.blaming(number, story.writers)  # bob cannot say which of them is torn
+            yield size.blaming(number, story.writers)  # bob cannot say which of these operations is torn
             return
         yield size
         is_as_before = was is not None and was.content[start : start + length] == now.content[start : start + length]
@@ -233,7 +239,7 @@ class Oracle:
         found = describe(content, start) if explain or suspects else ""
         is_cut = start < len(node.content) < start + length
         is_there = Fact.AFTER in facts
-        if Fact.NEITHER in facts:  # unexplained bytes may equal its data by chance
+        if Fact.NEITHER in facts:  # bytes that nothing explains may equal the operation's data by chance
             is_there = explain and self._has_cell_of(number, thing, content)
         return EffectFact(
             _FACTS[presence_of(facts)],
@@ -247,7 +253,8 @@ class Oracle:
         )
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
-        """Return whether ``content``, in the range of operation ``number``, has a cell of its new data."""
+        """Return whether ``content``, in the range of operation ``number``, has a unit (a cell) of the operation's new
+        data."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
         was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))
@@ -268,7 +275,8 @@ class Oracle:
         for attribute in sorted({*before, *after}):
             if before.get(attribute) == after.get(attribute):
                 continue
-            if attribute != TIME or own is not None:  # a change of contents sets a later time: bob does not ask for it
+            # A change of contents sets a later time, so bob does not ask for the time that this operation set.
+            if attribute != TIME or own is not None:
                 yield self._attribute(number, thing, attribute, node)
 
     def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> EffectFact:
@@ -294,7 +302,7 @@ class Oracle:
         if is_status and (node.mtime if is_time else found) is None:
             return replace(finding, is_unseen=True)
         if is_time:
-            # A change of the contents sets it, too, to any other time.
+            # A change of the contents also sets the time, to any value.
             writers = self._stories[thing.identity].writers | self._places.changers_in(thing.identity)
             values |= dict.fromkeys(writers - set(values))
             found = found if found in [first, *values.values()] else None
@@ -304,7 +312,7 @@ class Oracle:
         return replace(finding, fact=_compare({found}, {first}, one_each, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
-        """Return whether the write ``number`` is there up to a block boundary, and nothing of it after that."""
+        """Return whether the write ``number`` is there up to a block boundary, and nothing of the write after that."""
         identity, offset, length = self._history.data[number]
         node = seen.node(identity)
         if node is None or node.fault:
@@ -325,7 +333,8 @@ class Oracle:
         )
 
     def _touchers(self, identity: int) -> frozenset[int]:
-        """Return the operations on a thing's names, contents or attributes; for a directory, on the names in it."""
+        """Return the operations on the names, contents or attributes of a file or directory. For a directory, also
+        those on the names in it."""
         steps = enumerate(pairwise(self._history.steps), start=1)
         own = {number for number, (was, now) in steps if was.inodes.get(identity) != now.inodes.get(identity)}
         names = (self._places.changers(place) for place in self._places.of(identity))
@@ -340,7 +349,7 @@ class Oracle:
         return place[1]
 
     def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
-        """Return a sentence about a name that exists or is gone; empty if another thing has it."""
+        """Return a sentence about a name that exists or is gone; empty if the name has another file or directory."""
         if found == {now} and (now is None or earlier == {None}):
             return f"{path} is gone" if now is None else f"{path} exists"
         if found == {None}:
@@ -364,7 +373,8 @@ _FACTS = {
 
 
 def _compare(found: Set[object], initially: Set[object], values: Mapping[int, Set[object]], number: int) -> Fact:
-    """Return the fact of ``found`` by the ``values`` that each operation may leave."""
+    """Return the fact that ``found`` shows about operation ``number``, given the ``values`` that each operation may
+    leave."""
     without = set(initially).union(*(value for other, value in values.items() if other != number))
     along = set[object]().union(*(value for other, value in values.items() if other >= number))
     return fact_of(without=bool(without & found), along=bool(along & found))

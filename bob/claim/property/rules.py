@@ -4,8 +4,9 @@
 * Prefix: an append leaves nothing, or a block-granular prefix of it.
 * Ordering X -> Y: if any of Y's effect is there, X's effect is there in full.
 * Durability of k after a call: if the call returned before the crash, k's effect is there in full.
-* Collateral: the rest is as it was. Damage with a single suspect breaks that operation's atomicity property instead, if
-  it has one. A half-done effect of one of two operations is collateral, too, if no atomicity property covers both.
+* Collateral: everything that no operation was to change is as it was. If damage has a single suspect with an atomicity
+  property, it breaks that property instead. A half-done effect of one of two operations is collateral, too, if no
+  atomicity property covers both operations.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,7 @@ ONLY_FOR: dict[str, tuple[Rule, ...]] = {
     "relations": (Rule.ORDERED, Rule.DURABLE),
     "several": (Rule.DURABLE,),
 }
-"""Fields of a property that only these rules take."""
+"""Fields of a property that only some rules take, and these rules."""
 
 
 class Later(StrEnum):
@@ -51,9 +52,9 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table. Its operations are those of ``subjects``, ``spans`` and ``kinds``, unless empty; ``kinds``
-    allow only operations of one change. ``relations`` are between the two operations of an ordering, or for durability
-    between the change and the target of ``call``."""
+    """One row of the table. It is about the operations of its ``subjects``, ``spans`` and ``kinds``; an empty field
+    allows all. ``kinds`` allow only operations of one change. For an ordering, ``relations`` are between its two
+    operations; for durability, between the change and the target of ``call``."""
 
     name: str
     family: str
@@ -61,22 +62,22 @@ class Property:
     rule: Rule
     subjects: tuple[Effect, ...] = ()
     spans: tuple[Span, ...] = ()
-    then_renamed: bool = False  # the subject is the write with a later rename of its file
+    then_renamed: bool = False  # the subject is the write together with a later rename of its file
     later: Later = Later.ANY
     kinds: tuple[ChangeKind, ...] = ()
     later_kinds: tuple[ChangeKind, ...] = ()
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
-    """Only operations of several changes, or on a thing that another operation made. Such an operation is lost with the
-    other one if that had to be durable, too."""
+    """Only operations of several changes, or operations on a file or directory that another operation made. Such an
+    operation is lost together with that other operation, if both had to be durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A property asked of operations. ``required`` must be there in full, or for atomicity not in part. They must be so
-    if ``later`` is there (ordering), or ``returned`` had returned before the crash (durability). ``beside`` asks about
-    all that no operation was to change."""
+    """A property asked of some operations. The operations ``required`` must be there in full, or for atomicity not in
+    part. For an ordering they must be so if ``later`` is there; for durability, if ``returned`` had returned before
+    the crash. ``beside`` asks about everything that no operation was to change."""
 
     required: tuple[int, ...]
     later: int | None = None
@@ -91,8 +92,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A breach of a property by ``question``, with the evidence in one line. ``wrong`` is an incomplete operation, or
-    damage. ``accounts`` has the facts of each operation of the question."""
+    """A breach of a property by ``question``, with the evidence in one line. ``wrong`` is the incomplete operation, or
+    the damage. ``accounts`` has the facts of each operation of the question."""
 
     question: Question
     evidence: str
@@ -106,7 +107,7 @@ class Violation:
 
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
-    """Return all questions of ``prop`` about a workload; none if the workload does not test ``prop``."""
+    """Return all questions that ``prop`` asks about a workload; none if the workload does not test ``prop``."""
     if prop.call is not None:
         numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
@@ -168,7 +169,7 @@ def is_broken(prop: Property, question: Question, history: History, reading: Rea
 
 
 def _wrong(prop: Property, question: Question, history: History, reading: Reading) -> int | Damage | None:
-    """Return an incomplete operation, or damage, that breaks ``prop``; None if nothing does."""
+    """Return the incomplete operation, or the damage, that breaks ``prop``; None if nothing breaks it."""
     if question.beside:
         return _beside(history, reading)
     lost = next((number for number in question.required if reading.of(number) in _LOST), None)
@@ -179,7 +180,8 @@ def _wrong(prop: Property, question: Question, history: History, reading: Readin
         if lost is None:
             return _torn_by_a_shift(prop, number, history, reading)
         missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
-        # If its thing was never made, only the making is lost: unless that was to be durable, too.
+        # If the file was never made, only the making is lost, not this operation. But the making may have to be
+        # durable, too.
         durable = frozenset(covered(prop.call, prop.kinds, prop.relations, history)) if prop.call else frozenset()
         return lost if not missing or (prop.several and missing <= durable) else None
     if reading.of(number) is Presence.PARTIAL:
@@ -194,7 +196,8 @@ def is_clear(question: Question, reading: Reading) -> bool:
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """Return how ``observation``, read by ``oracle`` as ``reading``, breaks ``prop``; None if it does not."""
+    """Return the breach of ``prop`` in ``observation``, which ``oracle`` has read as ``reading``; None if there is
+    none."""
     found = _wrong(prop, question, history, reading)
     if found is None:
         return None
@@ -219,7 +222,8 @@ def _said(question: Question, history: History, reading: Reading, wrong: Account
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
-    """Return the operations to blame: suspects of collateral damage, or the incomplete ones of ``required``."""
+    """Return the operations to blame: the suspects of collateral damage, or the incomplete operations of
+    ``required``."""
     if question.beside:
         found = _beside(history, reading)
         return () if found is None else tuple(sorted(found.suspects))
@@ -228,7 +232,8 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage to a file with a moved range, if all suspects, ``number`` among them, had to be durable."""
+    """Return damage to a file in which a range moved. All its suspects, with operation ``number`` among them, had to be
+    durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -250,8 +255,9 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """Return the first collateral damage that breaks no atomicity of an only suspect. Else return damage by one of
-    several atomic operations in different rows of Table 1, if none is known to be partial."""
+    """Return the first collateral damage, unless it breaks the atomicity of its only suspect. Otherwise return damage
+    that one of several atomic operations did, if they are in different rows of Table 1 and none is known to be
+    partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (
@@ -264,11 +270,12 @@ def _beside(history: History, reading: Reading) -> Damage | None:
     return next(chain(beside, between), None)
 
 
-_ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)  # in atomicity rows of Table 1
+_ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)  # effects that have atomicity rows in Table 1
 
 
 def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
-    """Return whether one atomicity row of Table 1 covers all of these. Writes of several blocks share a row."""
+    """Return whether one atomicity row of Table 1 covers all of the operations. Writes of several blocks share a
+    row."""
     rows = {
         (None, subject.span) if subject.span is Span.BLOCKS else (subject.effect, subject.span) for subject in several
     }

@@ -1,5 +1,5 @@
-"""The sentence about a crash that breaks a property, from its time line and the question. It claims no more than the
-time line shows (:mod:`bob.story.decisive`)."""
+"""The sentence about a crash that breaks a property, from the crash's time line and the question of the property. It
+claims no more than the time line shows (:mod:`bob.story.decisive`)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ JOURNAL, METADATA = "journal", "metadata"
 def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
-    """Return the sentence. ``extents`` say how much of each operation of ``question`` is there, if known."""
+    """Return the sentence. ``extents`` say how much of each operation of ``question`` is there, if bob knows."""
     if question.beside:
         return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:
@@ -51,7 +51,8 @@ def _name(operations: Sequence[Operation], number: int) -> str:
 
 
 def _lost(required: Sequence[int], extents: Mapping[int, EffectExtent]) -> int:
-    """Return the first of ``required`` that is lost, all or some of it; or that may be."""
+    """Return the first operation of ``required`` that is lost in whole or in part. If none is, return the first that
+    may be."""
     for here in ((EffectExtent.NOTHING, EffectExtent.PART, EffectExtent.BROKEN), (EffectExtent.UNCLEAR,)):
         if found := [number for number in required if extents.get(number) in here]:
             return found[0]
@@ -64,7 +65,7 @@ def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int,
 
 
 def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
-    """Return how operation ``number`` came to the medium, and when that was sent (seconds)."""
+    """Return how operation ``number`` came to the medium, and when its write was sent (seconds)."""
     called = next((event for event in line.events if isinstance(event, CallEvent) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
@@ -85,7 +86,8 @@ def _short(one: WriteEvent) -> str:
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return a lost or torn write with data of operation ``number`` that decides, or the first if no write decides."""
+    """Return the first lost or torn write with data of operation ``number`` that decides. If no write of the crash
+    decides, return the first lost or torn write with such data."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 

@@ -8,33 +8,35 @@ from itertools import combinations
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Operation ``number`` inserts ``length`` bytes at ``offset``; a negative length takes bytes out."""
+    """A shift by operation ``number``, which inserts ``length`` bytes at ``offset``. A negative length takes bytes
+    out."""
 
     number: int
     offset: int
     length: int
 
     def origin(self, at: int) -> int | None:
-        """Return the offset, before the shift, of the byte at ``at``; None if it was inserted."""
+        """Return the offset, before the shift, of the byte that is now at ``at``; None if the shift inserted it."""
         if at < self.offset:
             return at
         return at - self.length if at >= self.offset + self.length else None
 
     def moved(self, at: int) -> int:
-        """Return the offset after the shift of an end (of the file or of a piece) that was at ``at``."""
+        """Return the offset, after the shift, of an end that was at ``at``. It is the end of the file or of a piece of
+        it."""
         return at if at <= self.offset else max(self.offset, at + self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of the byte at ``at`` if only the shifts ``there`` happened, in order."""
+    """The origin of the byte at ``at``, if of all shifts only the shifts ``there`` happened, in order."""
 
     at: int
     there: tuple[Shift, ...] = ()
 
     def after(self, number: int) -> int | None:
         """Return the byte's offset after operation ``number`` (0: in the initial tree); None if a later shift inserted
-        it."""
+        the byte."""
         at: int | None = self.at
         for shift in reversed(self.there):
             if shift.number <= number or at is None:
@@ -57,7 +59,7 @@ class Origin:
 
 
 def origins(shifts: Sequence[Shift], at: int) -> Iterator[Origin]:
-    """Yield each origin that the byte at ``at`` may have: any of ``shifts`` may have happened, or not."""
+    """Yield each origin that the byte at ``at`` may have. A crash may have left out any of ``shifts``."""
     for count in range(len(shifts) + 1):
         for there in combinations(shifts, count):
             yield Origin(at, there)

@@ -1,6 +1,6 @@
-"""The identity of each observed name. A name is a place, *(directory, base name)*, so a move of a directory leaves the
-names in it alone. Inode numbers, or else contents, distinguish files and directories (*things*) that had one name. If
-neither does, a name may be any of several things."""
+"""The identity of each observed name. A name is a place, *(directory, base name)*, so a move of a directory does not
+change the names in it. Several files and directories (*things*) may have had one name. Inode numbers distinguish
+them, or else contents do. If neither does, a name may be any of several things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ NamePlace = tuple[int, str]  # (directory, base name)
 
 
 class NamePlaces:
-    """Every name of a history as a place, with the file or directory there at each step."""
+    """Every name of a history as a place, with the file or directory that it has at each step."""
 
     def __init__(self, history: History) -> None:
         self._steps: list[dict[NamePlace, int]] = []
@@ -23,27 +23,29 @@ class NamePlaces:
             is_as_before = number > 0 and step.names is history.steps[number - 1].names
             self._steps.append(self._steps[-1] if is_as_before else _places(step))
         self._things = history.things
-        self.changes: list[dict[NamePlace, int | None]] = [{}]  # by operation: changed places, and the things then
+        # For each operation, the places that it changes, and the things there afterwards.
+        self.changes: list[dict[NamePlace, int | None]] = [{}]
         for before, after in zip(self._steps, self._steps[1:], strict=False):
             if before is after:
                 self.changes.append({})
                 continue
             changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
             self.changes.append({place: after.get(place) for place in sorted(changed)})
-        self.bearers: dict[NamePlace, list[int]] = {}  # the things that may ever be there
+        self.bearers: dict[NamePlace, list[int]] = {}  # all things that each place ever had
         for number, there in enumerate(self._steps):
             for place, thing in there.items() if not number or there is not self._steps[number - 1] else ():
                 bearers = self.bearers.setdefault(place, [])
                 if thing not in bearers:
                     bearers.append(thing)
-        self.brought = self._brought(history)  # by operation: changed places, and all that it may leave there
+        # For each operation, the places that it changes, and all things that it may leave there.
+        self.brought = self._brought(history)
         for brought in self.brought:
             for place, things in brought.items():
                 new = sorted(thing for thing in things if thing is not None and thing not in self.bearers[place])
                 self.bearers[place] += new
 
     def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
-        """Return ``brought``. An exchange brings to a name whatever the other one may have had."""
+        """Return ``brought``. An exchange brings to one name whatever the other name may have had."""
         first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
@@ -70,19 +72,19 @@ class NamePlaces:
         return self._steps[number - 1].get(place)
 
     def lasting(self) -> list[tuple[NamePlace, int]]:
-        """Return the initial names that no operation changes, and their things."""
+        """Return the initial names that no operation changes, each with its file or directory."""
         changed = frozenset().union(*self.changes)
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
     def of(self, thing: int) -> list[NamePlace]:
-        """Return every place that ``thing`` ever had."""
+        """Return every place that the file or directory ``thing`` ever had."""
         return [place for place, bearers in self.bearers.items() if thing in bearers]
 
     def changers(self, place: NamePlace) -> frozenset[int]:
         return frozenset(number for number, changed in enumerate(self.changes) if place in changed)
 
     def changers_in(self, directory: int) -> frozenset[int]:
-        """Return the operations that change names in ``directory``, or make, move or remove it."""
+        """Return the operations that change names in ``directory``, or that make, move or remove the directory."""
         own = set(self.of(directory))
         return frozenset(
             number
@@ -94,16 +96,18 @@ class NamePlaces:
         return self._things[thing].born >= 0
 
     def is_removed(self, thing: int) -> bool:
-        """Return whether an operation takes a name of ``thing`` away."""
+        """Return whether an operation takes away a name of the file or directory ``thing``."""
         names = [list(step.values()).count(thing) for step in self._steps]
         return any(before > after for before, after in pairwise(names))
 
     def is_moved(self, thing: int) -> bool:
-        """Return whether an operation changes a name of ``thing``, or of a directory above it."""
+        """Return whether an operation changes a name of the file or directory ``thing``, or of a directory above it."""
         return thing != ROOT and any(self.changers(place) or self.is_moved(place[0]) for place in self.of(thing))
 
 
 class Sightings:
+    """The names in one observation, each with the files and directories (things) of the workload that it may be."""
+
     def __init__(
         self,
         places: NamePlaces,
@@ -126,7 +130,8 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things that ``place`` may be: {None}: nothing; empty: a foreign one. None if out of sight."""
+        """Return the things that ``place`` may be; None if bob cannot see the place. The set {None} says that nothing
+        is there, and an empty set that no thing of the workload is there."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:
@@ -140,12 +145,13 @@ class Sightings:
         return frozenset(thing for path in paths for thing in self._who[path])
 
     def node(self, thing: int) -> Node | None:
-        """Return ``thing`` as observed; None if it is missing, or bob is not certain."""
+        """Return the file or directory ``thing`` as observed; None if it is missing, or if bob is not certain which it
+        is."""
         paths = self._certain(thing)
         return self._tree.get(paths[0]) if paths else None
 
     def names(self, thing: int) -> int:
-        """Return the number of names of the file ``thing``, with those that no operation gave it."""
+        """Return the number of observed names of the file ``thing``. Names that no operation gave it count, too."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
         files = ((path, node) for path, node in self._tree.items() if node.kind == FileKind.FILE)
@@ -160,11 +166,12 @@ class Sightings:
         return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
 
     def sighted(self) -> Iterator[tuple[str, Node, frozenset[int]]]:
-        """Return every observed name, in order, with the things that it may be."""
+        """Return every observed name, in order, with its node and the things that it may be."""
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether no operation ever put a name there, in a directory that may be one of the workload's."""
+        """Return whether no operation ever put a name at ``path``, although its directory may be one of the
+        workload's."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:
@@ -179,7 +186,7 @@ class Sightings:
         return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())
 
     def fault(self, place: NamePlace) -> str | None:
-        """Return the kernel's error if the thing at ``place`` cannot be read."""
+        """Return the kernel's error if the file or directory at ``place`` cannot be read."""
         return next((node.fault for node in self._nodes(place) if node.fault), None)
 
     def kind(self, place: NamePlace) -> str | None:
@@ -190,7 +197,7 @@ class Sightings:
         return [self._tree[path] for path in paths if path in self._tree]
 
     def is_broken(self, directory: int) -> bool:
-        """Return whether ``directory`` is there but cannot be listed."""
+        """Return whether ``directory`` exists but cannot be listed."""
         return any(self._fault(folder) for folder in self._at.get(directory, []))
 
     def _certain(self, thing: int) -> list[str]:
@@ -205,7 +212,8 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Return whether most unmoved things have their old inode numbers: some file systems invent new ones."""
+        """Return whether most things that no operation moves have their old inode numbers. Some file systems invent new
+        numbers."""
         checked = agreeing = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)

@@ -1,4 +1,4 @@
-"""The operations of Table 1: overwrites, appends, directory operations, and the span of writes."""
+"""The operations that Table 1 is about: overwrites, appends and directory operations, and the span of each write."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
 from bob.workload.history import History
 
-BLOCK_BYTES = 4096  # the block that Table 1 means
+BLOCK_BYTES = 4096  # bytes in a block, as Table 1 means it
 
 
 class Effect(StrEnum):
@@ -63,7 +63,8 @@ def _classify(history: History, number: int, operation: ops.Operation) -> Classi
         return ClassifiedOperation(number, Effect.TRUNCATING_APPEND, span, thing)
     if offset + length <= size:
         return ClassifiedOperation(number, Effect.OVERWRITE, span, thing)
-    # A write over the end of a file is neither an overwrite nor an append; one that makes its file is both a directory
+    # A write over the end of a file is neither an overwrite nor an append. A write that makes its file is both a
+    # directory operation and an append, and its half-done effects belong to no row of the table.
     # operation and an append, and its half-done effects belong to no row of the table.
     appends = offset == size and was is not None
     return ClassifiedOperation(number, Effect.APPEND if appends else Effect.OTHER, span, thing)

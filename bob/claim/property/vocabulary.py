@@ -1,4 +1,5 @@
-"""The words of rows (``fsync-file.entry``) and clauses (``durable fsync-file entry``): calls, parts, units."""
+"""The words in the names of rows (``fsync-file.entry``) and in clauses (``durable fsync-file entry``): calls, parts of
+changes, units."""
 
 from enum import StrEnum
 
@@ -13,7 +14,7 @@ class Call(StrEnum):
     O_DSYNC = "o-dsync"
     SYNCFS = "syncfs"
     SYNC = "sync"
-    RETURNED = "returned"  # the operation that made the change, as a mount with ``sync`` promises
+    RETURNED = "returned"  # the return of the operation that made the change, as a mount with ``sync`` promises
 
     @property
     def words(self) -> str:
@@ -21,11 +22,14 @@ class Call(StrEnum):
 
 
 class What(StrEnum):
-    """The part of earlier changes that a call makes durable. For the call's target: ``entry`` is the one that it was
-    made with, ``names`` are its links and renames, ``entries`` the names in it, ``parent`` the entry of its parent.
-    Parts that begin with ``other`` are all earlier changes elsewhere; an append is any change of a size. Calls without
-    a target, and ``returned``, are about every file. Only rows ask for new and moved (linked, removed) entries, and for
-    ``everything``."""
+    """The part of earlier changes that a call makes durable.
+
+    Some parts are about the call's target. ``entry`` is the name that the target was made with, ``names`` are its links
+    and renames, ``entries`` are the names in it, and ``parent`` is the entry of its parent. Parts that begin with
+    ``other`` are all earlier changes elsewhere; an append is any change of a size. Calls without a target, and
+    ``returned``, are about every file. Only rows, not clauses, ask for new and moved (linked, removed) entries, and for
+    ``everything``.
+    """
 
     DATA = "data"
     SIZE = "size"
@@ -44,7 +48,7 @@ class What(StrEnum):
 
 
 class Unit(StrEnum):
-    """The part of a change that is whole: 512 bytes of a file, 4 KiB of a file, or all of it."""
+    """The unit of a change that a crash leaves whole: 512 bytes of a file, 4 KiB of a file, or the whole change."""
 
     SECTOR = "sector"
     BLOCK = "block"
@@ -52,12 +56,12 @@ class Unit(StrEnum):
 
 
 def row_of_today(name: str) -> str:
-    """Return the name of a row, or of another thing, with current terms for old ones."""
+    """Return the current name of a row that may have an older name. Other names stay."""
     return _ROWS.get(name, name)
 
 
 def clause_of_today(name: str) -> str:
-    """Return a clause of a model, or other text, with current terms for old ones."""
+    """Return a clause of a model in today's words. Other text stays."""
     form, *rest = name.split(" ")
     if form != "durable" or not rest:
         return name
@@ -77,7 +81,8 @@ _CALLS = {
     Call.RETURNED: "any operation",
 }
 
-# The words of older documents. In rows, fsync-directory was of the directory of the file that the others spoke of.
+# Words of older documents. In rows of old, fsync-directory was of the directory that contains the file of the other
+# rows.
 _CLAUSES = {"o-sync-write": Call.O_SYNC, "o-dsync-write": Call.O_DSYNC, "return": Call.RETURNED}
 _OF_A_FILE = {
     "new-entry": What.ENTRY,
