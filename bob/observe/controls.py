@@ -1,5 +1,6 @@
-"""Crash states with a predicted outcome that bob mounts all the same, before it trusts any prediction. They are the
-easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
+"""The controls of predictions: crash states with a predicted outcome that bob mounts all the same before it trusts any
+prediction. They are the easiest state of each outcome, since it becomes a witness, and a sample at the requested
+rate."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,13 +14,14 @@ from bob.observe.effort import Effort
 
 T = TypeVar("T")
 
-LEAST = 3  # checks of each kind of prediction, if there are as many
-MOST_BARE = 16  # checked states without pending writes: few are predicted, since recovery reads flushed blocks
+LEAST = 3  # checks of each kind of prediction, or all predictions if there are fewer
+MOST_BARE = 16  # checked states without pending writes: bob predicts few of these, since recovery reads flushed blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """An ``outcome`` for ``item``, which differs in ``distance`` sectors from the mounted state of ``leaf``."""
+    """An ``outcome`` predicted for ``item``, a state or a course. It comes from the mounted state of ``leaf``, from
+    which ``item`` differs in ``distance`` sectors."""
 
     item: T
     leaf: int
@@ -28,7 +30,7 @@ class Prediction(Generic[T]):
 
 
 class Reservoir(Generic[T]):
-    """A random choice of up to ``most`` things of each outcome, from a stream that memory cannot hold."""
+    """A random choice of up to ``most`` items of each outcome, from a stream of items that memory cannot hold."""
 
     def __init__(self, most: int, random: Random) -> None:
         self._most, self._random = most, random
@@ -49,32 +51,36 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """Draws the states to check, at the rate of the ``effort``; ``chosen`` has their numbers. The counters count checks
-    of each leaf (``leaves``) and outcome.
+    """A choice of the states to check, at the rate of the ``effort``; ``chosen`` has their numbers. The counters count
+    the checks of each leaf (``leaves``) and of each outcome.
 
-    A *leaf* is the end of a course that was mounted once. Its outcome is wrong for a state if recovery depends on a
-    sector that bob did not see it read: the state that differs in the most sectors checks that. Unchecked leaves come
-    first, since a draw from all states would never reach a leaf with few. Errors in one combination of sectors need a
-    second check, of any state."""
+    A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). A *leaf* is the end of a
+    course that bob mounted once, in one state. The leaf's outcome is wrong for another state if recovery depends on a
+    sector that bob did not see it read. The state that differs in the most sectors checks that.
+
+    Unchecked leaves come first, since a draw from all states would never reach a leaf with few states. An error may
+    also occur in only one combination of sectors. So each leaf needs a second check, of any state.
+    """
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
         self.random = Random(f"{effort.seed} controls")
-        # Apart, so that other draws do not depend on the recalled states.
+        # A generator of its own, so that the recalled states do not change the other draws.
         self._random_recalled = Random(f"{effort.seed} recalled")
         self._audit = effort.audit
         self.leaves: Counter[int] = Counter()
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` to check: the requested share, but at least ``LEAST`` less ``done``. New
-        ``outcomes`` raise it to one each, up to twice ``LEAST``."""
+        """Return how many of ``count`` predictions to check: the requested share, but at least ``LEAST`` less ``done``.
+        New ``outcomes`` raise the number, so that each can have one check, up to twice ``LEAST``."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of ``applied``: the most distant ones of the least checked leaves and outcomes."""
+        """Return up to ``most`` of the predictions ``applied``. First come those of the least checked leaves, then of
+        the least checked outcomes, then the most distant ones."""
         left = list(applied)
-        self.random.shuffle(left)  # ties are resolved by chance
+        self.random.shuffle(left)  # chance decides between equals
         if most >= len(left):
             self._remember(left)
             return left
@@ -95,7 +101,7 @@ class Controls:
     def of_whole(
         self, applied: Sequence[Prediction[Course]], count: int, done: int
     ) -> Iterator[tuple[Prediction[Course], bool]]:
-        """Yield some of ``count`` courses of whole writes, each with whether its leaf was checked before; ``done`` is
+        """Yield some of ``count`` courses of whole writes, each with whether its leaf was checked before. ``done`` is
         the number of single states chosen before."""
         checked = set(self.leaves)
         outcomes = {one.outcome for one in applied} - self._outcomes.keys()
@@ -104,7 +110,8 @@ class Controls:
             checked.add(one.leaf)
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Return the torn courses to check, and the number of courses with several states; memory cannot hold them."""
+        """Return the torn courses to check, and the number of courses that have several states. ``courses`` is a
+        stream, since memory cannot hold them all."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:

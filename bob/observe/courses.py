@@ -1,9 +1,10 @@
-"""All legal states of whole writes, divided by the course that recovery takes in them.
+"""All legal states of whole writes, divided by their *course*: what recovery reads in them, in order.
 
-The states that agree in everything read so far are a cube (:mod:`bob.crash.cubes`); the next read divides it by
-content. A cube whose next read is unknown is *open*: after a mount of one of its states, the division continues. So
-mounts number the courses of recovery, not the states. The idea to branch where a read could return another value is
-from Jaaru (Gorjiara et al., ASPLOS 2021)."""
+States that agree in everything that recovery has read so far form a *cube* (:mod:`bob.crash.cubes`). The next read
+divides the cube by the content that it finds. A cube whose next read is unknown is *open*: bob mounts one of its
+states, and then continues the division. So the number of mounts is that of the courses, not of the states. The idea to
+branch where a read could return another value is from Jaaru (Gorjiara et al., ASPLOS 2021).
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,18 +14,21 @@ from bob.crash.cubes import Cube, Divider, LegalStates
 from bob.crash.image import Composer
 from bob.observe.predict import Gap, Indexes, ReadNode, ReadTree
 
-MOST_FORGOTTEN = 64  # contents: bob checks whether all were forgotten if there are fewer
+MOST_FORGOTTEN = 64  # contents; only if there are fewer, bob checks whether recovery forgets all of them
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
+    """The ``states`` of a ``cube`` in which recovery takes one course, with the ``outcome`` of that course."""
+
     cube: Cube
     outcome: int
     states: int
 
 
 class Courses:
-    """The division so far: ``settled`` cubes have a known outcome, ``open`` cubes wait for a mount, by their gap."""
+    """The division so far. ``settled`` cubes have a known outcome. ``open`` cubes wait for a mount, sorted by their
+    *gap*, the read whose content is new."""
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
@@ -37,7 +41,8 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide cubes up to ``most_open`` open gaps or ``steps`` new parts. Return the number of new parts."""
+        """Divide cubes until ``most_open`` gaps are open or ``steps`` new parts are made. Return the number of new
+        parts."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
             arrived = next(self._under_way[-1], None)
@@ -55,14 +60,14 @@ class Courses:
         return made
 
     def reopen(self, gap: Gap) -> None:
-        """Continue with the cubes that waited for ``gap``, after a mount."""
-        # After a merge, new knowledge may be elsewhere than the gap.
+        """Continue with the cubes that waited for ``gap``, after a mount of one of their states."""
+        # After a merge of nodes, bob's new knowledge may be at another node than that of the gap.
         begin = self._known.root if self._known.forgets else _after(gap)
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes. No state
-        of these will be mounted, and ten thousand gaps have 4 KB each."""
+        """Settle the cubes whose outcome is already known, in at most ``steps`` more parts, and drop the open cubes.
+        bob will mount no state of the open cubes, and ten thousand gaps have 4 KB each."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()
@@ -90,7 +95,7 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return where states with this gap continue: at the gap, unless bob has learnt more since."""
+    """Return where a state with this gap continues: at the gap, unless bob has learnt more since."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)
     return gap if gap.node.places is None and gap.node.outcome is None else gap.node

@@ -1,4 +1,4 @@
-"""A set of crash states with something in common: their number, and the one that is easiest to explain."""
+"""A set of crash states that have something in common: their number, and the state that is easiest to explain."""
 
 from collections.abc import Iterable
 from typing import Generic, TypeVar
@@ -10,10 +10,11 @@ T = TypeVar("T")
 
 
 class Easiest(Generic[T]):
-    """The number of crash states, and ``shown``, the caller's data of the easiest of them: that with the least
-    ``rank``.
+    """The number of crash states, and the easiest of them, which has the least ``rank``. ``shown`` is the caller's data
+    of that state.
 
-    A rank is a tuple: ``before``, :func:`bob.crash.state.departure`, ``after``. The first of equals wins."""
+    A rank is a tuple: ``before``, :func:`bob.crash.state.departure`, ``after``. The first of several equal ranks wins.
+    """
 
     __slots__ = ("_best", "states")
 
@@ -27,7 +28,8 @@ class Easiest(Generic[T]):
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state`` as ``states`` states. If it is the easiest so far, keep ``shown`` and return True."""
+        """Count ``state``, which represents ``states`` states. If it is the easiest so far, keep ``shown`` and return
+        True."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:
@@ -37,12 +39,12 @@ class Easiest(Generic[T]):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Raise LookupError if no state was counted."""
+        """The rank of the easiest state. Raise LookupError if no state was counted."""
         return self._known()[0]
 
     @property
     def shown(self) -> T:
-        """Raise LookupError if no state was counted."""
+        """The caller's data of the easiest state. Raise LookupError if no state was counted."""
         return self._known()[1]
 
     def explain(self, shown: T) -> None:

@@ -1,4 +1,4 @@
-"""The effort of finding the outcomes of a workload's crash states."""
+"""The effort that bob spends to find the outcomes of a workload's crash states."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from bob.subject import DEFAULT_AUDIT
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The limits of one exploration: ``budget`` in mounts, the ``seed`` of all draws. ``audit`` is the share (0 to 1)
-    of predicted or recalled states to mount all the same. Unless ``predicting``, only mounted states become known. If
-    ``closely``, outcomes include everything that a program could see."""
+    """The limits of one exploration: the ``budget`` in mounts, and the ``seed`` of all draws. ``audit`` is the share (0
+    to 1) of predicted or recalled states that bob mounts all the same. If not ``predicting``, bob knows only mounted
+    states. If ``closely``, outcomes include everything that a program could see."""
 
     budget: int
     seed: int

@@ -1,8 +1,9 @@
-"""An examination of some crash states that mount: by the file system's checker, and by the removal of all files.
+"""Examinations of some crash states that mount: by the file system's checker, and by a removal of all files.
 
-Each takes as long as many mounts. So bob examines a few outcomes, drawn by the seed, one per *shape* (a tree without
-its files' contents). A complaint of the kernel counts if it recurs on another mount of the same state: it may depend on
-the kernel's memory."""
+Each examination takes as long as many mounts. So bob examines a few outcomes, which the seed draws: one for each
+*shape* (a tree without its files' contents). bob counts a complaint of the kernel only if it recurs on another mount of
+the same state, since it may depend on the kernel's memory.
+"""
 
 import time
 from collections.abc import Iterator
@@ -16,16 +17,16 @@ from bob.observe.observations import Complaint, StateTrouble, alike
 from bob.observe.rounds import Rounds
 from bob.observe.session import Session
 
-MOST_EXAMINED = 3  # outcomes of a workload
+MOST_EXAMINED = 3  # examined outcomes of a workload
 ATTEMPTS, PAUSE_SECONDS = 3, 6.0
-"""Mounts of a state to see a complaint again, with pauses: the kernel limits its messages in 5 s
+"""Mounts of a state to see a complaint again, and the pause before each. The kernel limits its messages in 5 s
 (DEFAULT_RATELIMIT_INTERVAL in include/linux/ratelimit_types.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted. ``normal`` troubles also occur if the recording wrote nothing; ``passing``
-    complaints did not recur. ``examined`` are numbers of outcomes."""
+    """The troubles of states that mounted. ``normal`` troubles also occur if the recording has no writes. ``passing``
+    complaints did not recur on another mount. ``examined`` has the numbers of the examined outcomes."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
@@ -37,7 +38,8 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of the settled ``rounds``, and repeat complaints. Raises as :meth:`Session.examine`."""
+    """Examine some outcomes of the settled ``rounds``, and mount states with a complaint again. Raises as
+    :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]
@@ -64,7 +66,7 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examina
         else:
             passing.append(complaints[first.shown].words)
     usual: list[Complaint] = []
-    if wrong:  # or else no caller asks for the control
+    if wrong:  # without a trouble there is nothing to compare with a control
         usual += session.examine([composer.delta(pristine)], composer.payload_since(0))[0]
         usual += [complaints[control]] if control is not None and control in complaints else []
     normal = {alike(complaint): complaint.words for complaint in usual}

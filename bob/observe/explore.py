@@ -1,4 +1,4 @@
-"""One workload's crash states: enumerate, observe, count."""
+"""The exploration of one workload's crash states: enumerate, observe, count."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,8 @@ from bob.observe.session import Session
 from bob.schema import adapt
 from bob.subject import Subject
 
-WINDOW = 200  # crash states in one round: enough to choose from, and no prediction waits long for its controls
+# Crash states in one round: enough to choose controls from, and few enough that a prediction waits not long for them.
+WINDOW = 200
 
 
 def explore(
@@ -37,11 +38,15 @@ def explore(
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
     First come single states of whole writes, up to half of the budget (a tenth where recovery ``forgets``, see
-    :mod:`bob.observe.predict`). Then come all legal states of whole writes, if that is not too much, then single torn
-    ones. States come back as states of the whole trace. ``told`` is called with the number of further single states
-    done. States in ``sights`` need no mount, and mounted states are added to them, except where recovery forgets. A
-    loss is part of the result. States lack an outcome if it is not trustworthy, or if bob could not see it completely:
-    two that look alike may differ."""
+    :mod:`bob.observe.predict`). Then come all legal states of whole writes, if they do not take too many mounts, then
+    single torn states. The result has states of the whole trace. ``told`` is called with the number of further single
+    states done.
+
+    Disks in ``sights`` were mounted for another workload, so their states need no mount. The exploration adds the disks
+    that it mounts, except where recovery forgets. A lost guest is part of the result. A state lacks an outcome if bob
+    does not trust the outcome. It also lacks one that bob could not see completely: two such outcomes that look alike
+    may differ.
+    """
     exploration = _WorkloadExploration(agent, subject, plan, effort, told)
     try:
         if effort.predicting:
@@ -57,7 +62,7 @@ def explore(
 
 @dataclass(slots=True)
 class _WorkloadExploration:
-    """An exploration, with its progress even if it fails."""
+    """An exploration. Its progress can be read even after a failure."""
 
     agent: Agent
     subject: Subject
@@ -66,7 +71,7 @@ class _WorkloadExploration:
     told: Callable[[int], None]
     session: Session | None = None
     rounds: Rounds | None = None
-    # Before all is settled, the last predictions lack a control, so a state speaks for itself only.
+    # Before all states are settled, the last predictions lack a control. So each state then represents only itself.
     counts: StateCounts = field(default_factory=StateCounts)
     is_complete: bool = False
     search: StateSearch | None = None
@@ -74,7 +79,7 @@ class _WorkloadExploration:
 
     def predict(self, sights: Sights | None) -> None:
         plan, subject, effort = self.plan, self.subject, self.effort
-        # If recovery forgets, the division of all states teaches more than single states do.
+        # If recovery forgets, the division of all states teaches bob more than single states do.
         singles = -(-effort.budget // (10 if subject.forgets else 2))
         whole = plan.search(singles, effort.seed, torn=False)
         torn = plan.search(effort.budget // 2, effort.seed, torn=True)

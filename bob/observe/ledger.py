@@ -11,7 +11,7 @@ from bob.observe.session import MountedState, Session
 
 
 class Ledger:
-    """The crash ``states`` in order of arrival, and by index the outcomes seen or predicted (``found``)."""
+    """The crash ``states`` in order of arrival. ``found`` maps a state's index to its outcome, seen or predicted."""
 
     def __init__(self) -> None:
         self.states: list[CrashState] = []
@@ -46,15 +46,19 @@ class Ledger:
         return departure(state) < self._easiest[outcome].rank
 
 
-AUDIT_EVERY = 100  # mounts: to compare the scratch image with its base takes as long as some mounts
+# Mounts between two audits, since an audit, which compares the scratch image with its base, takes as long as some
+# mounts.
+AUDIT_EVERY = 100
 
 
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has the trusted ones: those of states mounted here after the next successful *audit* (a comparison of
-    the scratch image with its base), all others after :meth:`believe_all`. ``mounted`` includes states whose disk was
-    mounted in another workload, since the order of workloads is chance; ``here`` excludes these."""
+    ``outcomes`` has only trusted outcomes. bob trusts a state that it mounted here after the next successful *audit*: a
+    comparison of the scratch image with its base. It trusts all other states after :meth:`believe_all`. ``mounted``
+    includes states whose disk was mounted for another workload, since the order of workloads is chance; ``here``
+    excludes them.
+    """
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -70,12 +74,12 @@ class LedgerMounts:
 
     @property
     def recalled(self) -> list[int]:
-        """Return the states whose disk was mounted only in another workload."""
+        """The states whose disk was mounted only for another workload."""
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount the states of ``batch``; audit if ``audit`` or one is due. Recall disks seen elsewhere, except
-        ``anew``."""
+        """Mount the states of ``batch``. Audit them if ``audit``, or if an audit is due. Recall the outcome of a disk
+        that was mounted for another workload, unless the state is in ``anew``."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}

@@ -1,9 +1,11 @@
-"""The disk that a crash state leaves after recovery, observation and unmount; see ``forgets`` in
-:mod:`bob.observe.predict`.
+"""The disk that a crash state leaves after recovery, observation and unmount. bob compares it where recovery
+``forgets`` (see :mod:`bob.observe.predict`).
 
-*Stretches* (runs of sectors with the same writes) describe that disk, and outside them the written content. The
-*exempt* area, a file system's log, is not needed after recovery. So writes in it that are outside stretches, or after
-the last read, do not count: xfs writes a log record with a random number at its unmount."""
+*Stretches* (runs of sectors with the same writes) describe that disk; outside of stretches, the written content does.
+The *exempt* area, a file system's log, is not needed after recovery. So two kinds of writes in that area do not count:
+writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random number
+at its unmount.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The traces of a state on a disk: the changed stretches, by number, each with the number of its content
-    (``contents``). ``late`` stretches are exempt and written after the last read: they do not count. ``written`` has
-    other writes as (first sector, sectors, digest of the final content; empty where exempt)."""
+    """The traces that a state left on its disk: the changed stretches, by number, each with the number of its content
+    (``contents``). ``late`` stretches do not count: they are in the exempt area, and were written after the last
+    read. ``written`` has the other writes as (first sector, sectors, digest of the final content; empty in the
+    exempt area)."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]
@@ -35,13 +38,14 @@ class Leftovers:
 NOTHING = range(0)
 
 LONGEST = 64
-"""Sectors; longer stretches are ignored: they take long to check, and are data or a cleared part of the log."""
+"""The most sectors in a stretch. bob ignores longer stretches: they take long to check, and are data or a cleared part
+of the log."""
 
 
 class Stretches:
-    """The stretches of the sectors that differ between states of ``composer``, without the long ones. ``forgettable``
-    marks the ``composer.sectors`` in a stretch outside the ``exempt`` ones: in the log, one part of a block decides
-    about another."""
+    """The stretches of the sectors that differ between states of ``composer``, without the long stretches.
+    ``forgettable`` marks each of ``composer.sectors`` that is in a stretch outside of the ``exempt`` area. In the
+    log nothing is forgettable, since there one part of a block decides about another."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt
@@ -69,7 +73,7 @@ class Stretches:
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
     ) -> Leftovers:
-        """Return the leftovers; ``elsewhere`` has writes outside stretches as (first sector, sectors, digest)."""
+        """Return the leftovers. ``elsewhere`` has writes outside of stretches as (first sector, sectors, digest)."""
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
         late, written = set[int](), set(elsewhere)
         for number, access in enumerate(accesses):

@@ -1,5 +1,5 @@
-"""The results of mounted disks, for other workloads with the same disk (on ext2, a fifth of all mounted disks). These
-have the same outcome and reads, by the assumptions of :mod:`bob.observe.predict`."""
+"""The results of mounted disks, for other workloads that lead to the same disk (on ext2, a fifth of all mounted disks).
+Equal disks have the same outcome and reads, by the assumptions of :mod:`bob.observe.predict`."""
 
 import json
 import zlib
@@ -14,7 +14,8 @@ from bob.observe.observation import OutcomeTable, split
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """A disk that mounted at once, packed: the JSON of its outcome, with numbers for ``chunks``, and its accesses."""
+    """A disk that mounted at once, packed: the JSON of its outcome, in which numbers stand for ``chunks``, and its
+    accesses."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -26,19 +27,20 @@ class CachedMount:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Return the disk's reads and writes at check, mount, observation and unmount, in order."""
+        """Return the reads and writes of the disk at check, mount, observation and unmount, in order."""
         numbers = array("q", zlib.decompress(self.packed_accesses))
         fields = zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4], strict=True)
         return tuple(Access(bool(reads), *rest) for reads, *rest in fields)
 
 
 Disks = dict[bytes, CachedMount]
-"""The mounted disks over one base, by :meth:`Composer.disk`. Threads share it."""
-Sights = dict[str, Disks]  # the disks of a configuration, by the name of the base
+"""The mounted disks of one base image, by :meth:`Composer.disk`. Threads share this table."""
+Sights = dict[str, Disks]  # the mounted disks of a configuration, by the name of their base image
 
 
 class OutcomeCollector:
-    """Adds outcomes to ``findings``, each once: those that a guest reports, in its own numbers, and recalled ones."""
+    """A collector of outcomes in ``findings``, each once. It takes outcomes that a guest reports, with the guest's
+    numbers, and outcomes of cached disks."""
 
     def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings
@@ -50,7 +52,8 @@ class OutcomeCollector:
         self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Add outcomes that the guest reports first, and ``contents`` in pieces of these ``lengths`` (bytes)."""
+        """Add the outcomes that the guest reports for the first time. ``contents`` are their contents end to end, with
+        these ``lengths`` (bytes)."""
         self._told_contents += map(self._content, split(contents, lengths))
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
@@ -61,8 +64,8 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return what to recall of a disk with this outcome; None if it did not mount at once: only the first refused
-        state is repaired, and only its kernel messages are kept."""
+        """Return what to cache for a disk with this outcome; None if the disk did not mount at once. Such a disk does
+        not stand for others: bob repairs only the first refused state, and keeps only its kernel messages."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:
@@ -99,7 +102,8 @@ class OutcomeCollector:
 
 
 def _renumbered(found: str, number: Callable[[int], int]) -> tuple[str, dict[str, Any]]:
-    """Return an outcome with other numbers for its contents, as text and as a document; equal ones have equal texts."""
+    """Return an outcome with other numbers for its contents, as text and as a document. Equal outcomes have equal
+    texts."""
     document: dict[str, Any] = json.loads(found)
     for _path, entry in sorted((document["tree"] or {}).items()):
         if "content" in entry:

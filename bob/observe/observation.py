@@ -1,4 +1,4 @@
-"""The state of the files after a crash, as plain data: the only thing that bob judges."""
+"""The state of the files after a crash, as plain data. bob judges nothing else."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,13 +21,14 @@ class Node:
     """One name in the tree after recovery.
 
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
-    ``fault`` is the kernel's error for something unreadable below this name; if ``unseen``, the cause is only a limit
-    of bob. A file beyond the length limit has ``pieces``, its parts without zeros by their first byte, and no
-    ``content``. Only a close look fills ``flags`` (those of chattr) and ``project``.
+    ``fault`` is the kernel's error for something unreadable below this name. If ``unseen``, the cause is not the kernel
+    but a limit of bob. A file beyond the length limit has no ``content``, but ``pieces``: its parts without zeros, by
+    their first byte. Only a close look fills ``flags`` (those of chattr) and ``project``.
 
-    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs,
-    which also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base image
-    was made."""
+    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs.
+    Older runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base
+    image was made.
+    """
 
     kind: str
     inode: int = 0
@@ -47,7 +48,7 @@ class Node:
     project: int = 0
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the readable bytes from ``start`` to ``end``."""
+        """Return the bytes from ``start`` to ``end``, as far as bob could read them."""
         if self.pieces is None:
             return self.content[start:end]
         end = min(end, self.size)
@@ -60,7 +61,7 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """Return the observed part of ``bob.workload.history.Inode.attributes``; the time only if it is the base
+        """The observed part of ``bob.workload.history.Inode.attributes``. It has the time only if that is the base
         image's."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
@@ -69,8 +70,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The outcome of one crash state: if not ``mounted`` at once, ``error`` is the kernel's refusal. The file system's
-    program repairs the first refused state (``repaired``). Then bob mounts it again, for its ``tree``."""
+    """The outcome of one crash state. If it is not ``mounted`` at once, ``error`` is the kernel's refusal. The file
+    system's repair program repairs the first refused state (``repaired``). Then bob mounts that state again, for its
+    ``tree``."""
 
     mounted: bool
     error: str | None
@@ -79,7 +81,7 @@ class Observation:
 
     @property
     def unseen(self) -> str | None:
-        """Return what bob did not see, and why; None if it saw everything."""
+        """The things that bob did not see, and why; None if it saw everything."""
         nodes = sorted((self.tree or {}).items())
         return next((f"{path}: {node.fault}" for path, node in nodes if node.unseen), None)
 
@@ -94,7 +96,8 @@ class Observation:
 
 
 class OutcomeTable:
-    """The distinct outcomes of a workload, ``found`` as JSON, and ``chunks``, the contents that they name by number."""
+    """The distinct outcomes of a workload: ``found`` has their JSON, and ``chunks`` the contents that the JSON names by
+    number."""
 
     def __init__(self, found: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
         self.found = list(found)
@@ -112,11 +115,11 @@ class OutcomeTable:
 
     def unseen(self, outcome: int) -> str | None:
         """Return :attr:`Observation.unseen` of outcome number ``outcome``."""
-        # Most outcomes, which may be large, are not read.
+        # bob does not parse most outcomes, which may be large.
         return self.observation(outcome).unseen if '"unseen":' in self.found[outcome] else None
 
     def observations(self) -> Sequence[Observation]:
-        """Return all outcomes; each is built on access, since together they may not fit into memory."""
+        """Return all outcomes. Each is built on access, since memory may not hold all of them."""
         return _LazyOutcomes(self)
 
 
@@ -149,7 +152,7 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
 
 
 def split(contents: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
-    """Yield the pieces of ``contents`` with these lengths (bytes), which stand end to end."""
+    """Yield the pieces of ``contents``, which have these lengths (bytes) and stand end to end."""
     position = 0
     for length in lengths:
         yield contents[position : position + length]
@@ -160,7 +163,7 @@ CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", 
 
 
 def shape(outcome: str) -> str | None:
-    """Return the tree of an outcome of :class:`OutcomeTable`, without ``CONTENTS``; None if it did not mount."""
+    """Return the tree of an outcome of :class:`OutcomeTable`, without ``CONTENTS``; None if the state did not mount."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:
         return None
@@ -175,9 +178,9 @@ _LETTERS = {
     0x1: "s", 0x2: "u", 0x4: "c", 0x8: "S", 0x10: "i", 0x20: "a", 0x40: "d", 0x80: "A", 0x400: "m", 0x4000: "j",
     0x8000: "t", 0x10000: "D", 0x20000: "T", 0x800000: "C", 0x2000000: "x", 0x20000000: "P", 0x40000000: "F",
 }  # fmt: skip
-"""FS_*_FL in include/uapi/linux/fs.h, without flags that a file system sets by itself."""
+"""Letters of FS_*_FL in include/uapi/linux/fs.h, except flags that a file system sets by itself."""
 
 
 def letters(flags: int) -> str:
-    """Return lsattr(1)'s letters for those of ``flags`` that a user can set."""
+    """Return lsattr(1)'s letters for ``flags``, without the flags that a file system sets by itself."""
     return "".join(letter for bit, letter in _LETTERS.items() if flags & bit)

@@ -19,7 +19,7 @@ class TroubleKind(StrEnum):
 
     @property
     def said(self) -> str:
-        """Return the trouble in words that come after a number of crash states."""
+        """The trouble in words that come after a number of crash states."""
         return _SAID[self]
 
 
@@ -32,9 +32,9 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it represents. These
-    have the same outcome, and no other state represents them, so the numbers add up. ``whole`` counts those without a
-    torn write; None if not counted."""
+    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it represents. All of
+    these have the same outcome. No other state represents them, so the numbers add up. ``whole`` is how many of them
+    have no torn write; None if not counted."""
 
     state: CrashState
     outcome: int | None
@@ -43,25 +43,27 @@ class ExploredState(NamedTuple):
 
     @property
     def whole_states(self) -> int:
-        """Return how many states without torn writes it represents; a lower bound if they were not counted."""
+        """The number of represented states without torn writes; a lower bound if they were not counted."""
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
 class Complaint(NamedTuple):
-    """A trouble of a state that mounts; ``kind`` is a :class:`TroubleKind`."""
+    """A complaint about a state that mounts: a trouble of this ``kind``."""
 
     kind: str
     words: str
 
 
 class StateTrouble(NamedTuple):
+    """A trouble of crash state number ``state``."""
+
     state: int
     kind: str
     words: str
 
 
 def alike(trouble: Complaint | StateTrouble) -> tuple[str, str]:
-    """Return a key that is equal for troubles of one kind whose words differ only in numbers."""
+    """Return a key that is equal for two troubles if they have one kind, and their words differ only in numbers."""
     return trouble.kind, without_numbers(trouble.words)
 
 
@@ -71,11 +73,13 @@ def without_numbers(words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Each explored state of a workload with its outcome; ``lost`` says why an outcome was never known.
+    """Each explored state of a workload with its outcome. ``lost`` says why bob does not know some outcomes.
 
-    ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better;
-    ``earlier_loss`` is why an earlier guest was lost. A ``final`` loss is a contradiction: do not try again. ``normal``
-    troubles also occur if the recording wrote nothing; the kernel did not repeat ``passing`` ones."""
+    ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better.
+    ``earlier_loss`` says why an earlier guest was lost. A ``final`` loss is a contradiction between mounts, so another
+    guest does not help. ``normal`` troubles also occur if the recording has no writes. ``passing`` troubles are those
+    that the kernel did not repeat.
+    """
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable

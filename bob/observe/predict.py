@@ -1,18 +1,20 @@
-"""Predicts the outcome of a crash state from the reads of recovery in others.
+"""Predictions of a crash state's outcome from the reads of recovery in other states.
 
-Recovery, repair and the look at the tree are a deterministic program that knows the device only by its reads. So if a
-state has the same contents wherever another state was read, it takes the same course and has the same outcome.
+Recovery, repair and the look at the tree are together a deterministic program, which knows the device only by its
+reads. Suppose that a state has the same contents as another one wherever bob saw that other state read. Then it takes
+the same course, and has the same outcome.
 
 * *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
   the last close of a block device drops its page cache.
 * A sector that recovery wrote before it read it is left out: earlier reads determine its content. The order is that of
   queueing: the kernel does not read what it is still writing.
-* A *repaired* state predicts nothing: only the first refused state is repaired.
+* A *repaired* state predicts nothing: bob repairs only the first refused state.
 
-Some file systems *forget* what was on the disk: xfs reads each block in its log, updates it unless it is newer, and
-writes it back. If two states differ in one access only, then read in the same places and leave the same disk, both
-contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. bob does this if the file system's
-declaration says that recovery takes each block by itself. Controls check these assumptions."""
+Some file systems *forget* what was on the disk: xfs reads each block in its log, updates the block unless it is newer,
+and writes it back. Two states may differ in one access only, then read in the same places and leave the same disk. Then
+both contents lead to the same node of the tree of reads. So n such blocks take n + 1 mounts, not 2^n. bob does this if
+the file system's declaration says that recovery takes each block by itself. Controls check these assumptions.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from bob.observe.leftovers import Leftovers
 
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""
-Indexes = NDArray[np.intp]  # into these sectors
+Indexes = NDArray[np.intp]  # indexes into these sectors
 
 
 class Contradiction(Exception):
@@ -39,9 +41,9 @@ class Contradiction(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadNode:
-    """A node of the tree of reads: the states that agree in everything read so far and not forgotten. They read
-    ``places`` next. If the node ``forgets``, several contents lead to one child. ``source`` is the number of the state
-    that gave the outcome."""
+    """A node of the tree of reads. It stands for the states that agree in everything that recovery has read so far and
+    not forgotten. In all of them recovery next reads ``places``, indexes of sectors. If the node ``forgets``,
+    several contents lead to one child. ``source`` is the number of the state that gave the outcome."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
@@ -53,7 +55,8 @@ class ReadNode:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Where a state leaves the known tree: no state with its ``content`` at the next read of ``node`` was mounted."""
+    """The place where a state leaves the known tree: no mounted state had its ``content`` at the next read of
+    ``node``."""
 
     node: ReadNode
     content: bytes
@@ -68,8 +71,8 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The mounted states of a workload, as a tree of their reads from ``root`` on. At one node a state may have read
-    less than another, or in another order. ``forgets``: some node does."""
+    """The tree of the reads of a workload's mounted states, from ``root`` on. States at one node may have read
+    different sectors, or in another order. ``forgets`` is True if some node does."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()
@@ -79,7 +82,8 @@ class ReadTree:
         self._partings: list[tuple[ReadNode, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
-        """Return the outcome of a state, or its gap. The search begins at the ``gap`` of an earlier answer."""
+        """Return the outcome of a state; if the tree does not have it, return the state's gap. The search begins at
+        ``gap``, which an earlier call has returned."""
         found = self.leaf(contents, gap)
         if isinstance(found, Gap):
             return found
@@ -99,17 +103,18 @@ class ReadTree:
     def add(
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
-        """Add mounted state number ``source``: its reads in order, none twice, its outcome, and ``left`` if recovery
-        ``forgets`` some of them. Raises Contradiction if a state like it had another outcome."""
+        """Add the mounted state with number ``source``: its reads in order, none of them twice, and its outcome.
+        ``left`` has its leftovers, if recovery ``forgets`` some reads. Raises Contradiction if a state with the same
+        reads had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
             return
         self._learnt.append(learnt)
-        # The new state may also show that earlier differences made none.
+        # The new state may also show that an earlier difference between states made no difference in the end.
         while len(kept := [each for each in self._partings if not self._forget(*each)]) < len(self._partings):
             self._partings = kept
-            for one in self._learnt:  # a merge may have cut it off
+            for one in self._learnt:  # a merge of nodes may have cut this state off
                 if isinstance(self.find(one.contents), Gap):
                     self._place(one)
 
@@ -124,7 +129,8 @@ class ReadTree:
                     break
                 node.places, *ahead = ahead
             else:
-                # If this state did not read what others read here, it is known for this content only: fewer
+                # If this state did not read what other states read here, it predicts only states with the same content
+                # here. This makes fewer predictions, and no wrong one.
                 # predictions, and no wrong one.
                 ahead = _without(ahead, node.places)
             content = contents[node.places].tobytes()
@@ -163,8 +169,8 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Return, in the order of use, which of ``sectors`` (ascending) each access read, without those written or read
-    before. Accesses that read none of them are left out."""
+    """Return for each access which of ``sectors`` (ascending) it read, in the order of use. Sectors that were written
+    or read before are left out, and so are accesses without a remaining sector."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)
@@ -183,7 +189,7 @@ def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[
 
 
 def _without(left: Sequence[Indexes], taken: Indexes) -> list[Indexes]:
-    if left and np.array_equal(left[0], taken):  # nearly always: recovery goes the same way
+    if left and np.array_equal(left[0], taken):  # nearly always, since recovery then reads the same sectors
         return list(left[1:])
     remaining = [places[~np.isin(places, taken)] for places in left]
     return [places for places in remaining if len(places)]

@@ -1,6 +1,6 @@
 """The legal crash states, torn ones included, whose course of recovery is known from the mounted states. They are cubes
-of the parts of writes (:mod:`bob.crash.units`): if recovery does not read a write, all its tears are one cube, not
-listed."""
+over the units of writes (:mod:`bob.crash.units`), the smallest parts that a tear can separate. If recovery does not
+read a write, one cube has all ways to tear that write, without a list of them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -15,18 +15,21 @@ from bob.observe.courses import Course
 from bob.observe.predict import Indexes, ReadNode, ReadTree
 
 MOST_CUBES = 64
-"""The most ways to one content of several sectors; without further ones, fewer states count as known, none wrongly."""
+"""The most cubes for one content of several sectors. If there are more, bob knows fewer states, but none wrongly."""
 
 
 class TornCourses:
+    """A search for the courses of torn states."""
+
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
         layers_by_place = composer.layers
-        # For places that one write touches: the part that shows there, and the number of its content. Others: -1.
+        # For each place that one write touches: the unit that shows there, and the number of its content. For other
+        # places -1.
         single = [layers[0] if len(layers) == 1 else None for layers in layers_by_place]
         self._part = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
         self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
-        # For the others: part and content of each layer, the last one first.
+        # For each other place: unit and content of each layer of writes, the last layer first.
         self._several = {
             place: [(self._number(layer), layer.content) for layer in reversed(layers)]
             for place, layers in enumerate(layers_by_place)
@@ -34,8 +37,8 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Yield each known course, with some of its states; no state is in two of them. It makes them one by one: a
-        cube of 14,000 parts is 4 KB, and there may be 60,000."""
+        """Yield each known course, with some of its states; no state is in two courses. The courses come one by one: a
+        cube of 14,000 units is 4 KB, and there may be 60,000 cubes."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()
@@ -60,12 +63,13 @@ class TornCourses:
         alone = self._part[places] >= 0
         there = alone & (self._content[places] == contents)
         lost = alone & ~there
-        if contents[lost].any():  # neither what the only write puts there nor the ground (0)
+        if contents[lost].any():  # neither what the only write puts there, nor the base's content (0)
             return []
         kept, missing = self._mask(self._part[places[there]]), self._mask(self._part[places[lost]])
         found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]
         for place, content in zip(places[~alone].tolist(), contents[~alone].tolist(), strict=True):
-            # One by one: of a sector that was written a thousand times with one content there are a thousand each.
+            # One by one: if a sector was written a thousand times with one content, there are a thousand cubes for each
+            # cube.
             layers = self._several[place]
             found = list(islice((part for cube in found for part in _by_last(cube, layers, content)), MOST_CUBES))
         return [cube for cube in found if self._parts.legal.count(cube)]
@@ -80,8 +84,8 @@ class TornCourses:
 
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
-    """Yield the parts of ``cube`` by the last landed layer, if that shows ``content``. Each of ``layers`` is a part and
-    the number of its content, the last one first."""
+    """Yield the parts of ``cube`` by the last landed layer, if that layer shows ``content``. Each of ``layers`` is a
+    unit and the number of its content, the last layer first."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

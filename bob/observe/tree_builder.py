@@ -1,4 +1,4 @@
-"""Builds trees that a model allows in a guest's memory, and runs a checker on them."""
+"""Trees of files that a model allows: bob builds them in a guest's memory, and runs a program's checker on them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -9,23 +9,24 @@ from bob.observe.observation import Node
 from bob.program.answer import CheckerAnswer, CheckerRun
 
 CHUNK = 4096
-MOST_CHUNKS = 50_000  # different chunks that the guest keeps (200 MiB); beyond that, bob sends all again
+MOST_CHUNKS = 50_000  # different chunks that the guest keeps (200 MiB); beyond that, bob sends all chunks again
 TREE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on building one tree
 
 
 class TreeBuilder:
-    """Builds trees in the guest of an agent; the guest could not set the extended attributes ``without``."""
+    """A builder of trees in the guest of an agent. ``without`` names the extended attributes that the guest could not
+    set."""
 
     def __init__(self, agent: Agent, root: Node) -> None:
         self._agent = agent
         self._root = [0o755 if root.mode is None else root.mode, root.uid or 0, root.gid or 0]
-        self._numbers: dict[bytes, int] = {}  # by a digest: the chunks themselves are kept in the guest alone
+        self._numbers: dict[bytes, int] = {}  # by a digest, since only the guest keeps the chunks themselves
         self.without: tuple[str, ...] = ()
         self._forget()
 
     def check(self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float) -> list[CheckerAnswer]:
-        """Return what the checker says of each tree (without its root), in at most ``seconds``. Raises UsageError if a
-        tree cannot be built or spoilt, and GuestLost if the guest does not return."""
+        """Return the checker's answer for each tree (without its root), which it gives in at most ``seconds``. Raises
+        UsageError if a tree cannot be built or spoilt, and GuestLost if the guest does not return."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()
         new: list[bytes] = []
