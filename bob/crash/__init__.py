@@ -1,1 +1,2 @@
-"""Legal crash states, the order of search, and the content of the medium in each (docs/design.md, section 3)."""
+"""Legal crash states, the order in which bob searches them, and the content of the medium in each (docs/design.md,
+section 3)."""

@@ -1,4 +1,4 @@
-"""A recording, ready for the exploration of its crash states."""
+"""A case: a recording, ready for the exploration of its crash states."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,17 +29,18 @@ class Case:
     def of(
         cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
-        """Return the case of a recording with the fields ``more``; raise as :func:`bob.trace.check.checked`."""
+        """Return the case of a recording with the further fields ``more``. Raises as
+        :func:`bob.trace.check.checked`."""
         return cls(subject, work, base, recording, Plan(checked(recording, base), base, model), **more)
 
     @property
     def workload(self) -> Workload:
-        """Return the operations. Raises TypeError if a program did the work."""
+        """The operations. Raises TypeError if the work is a program's, which has none."""
         return workload_in(self.work)
 
     @property
     def asked(self) -> Plan:
-        """Return the crash states that the workload asks for. Raises RecordingError if a mark is missing."""
+        """The plan of the crash states that the workload asks for. Raises RecordingError if a mark is missing."""
         return self.plan.asked(self.workload.at, len(self.workload.operations))
 
     @property

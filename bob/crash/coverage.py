@@ -13,11 +13,12 @@ _ALL = -1
 class States:
     """The extent of an exploration, in numbers of legal states.
 
-    ``legal_writes`` counts those of whole writes only; ``legal_sectors`` includes torn ones. ``explored`` counts those
-    that mount and have a known outcome: a verdict rests on these. ``exhaustive`` is ``"writes"``, ``"sectors"`` or
-    None: every legal state of this kind was explored (docs/design.md, section 5). ``mounted`` counts those that bob
-    mounted; it predicted the others. Before :func:`bob.claim.verdict.judged_states`, ``explored`` and ``exhaustive``
-    include unmountable states."""
+    ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. ``explored``
+    counts the states that mount and have a known outcome: a verdict rests on these. ``exhaustive`` is ``"writes"``,
+    ``"sectors"`` or None: bob explored every legal state of this kind (docs/design.md, section 5). ``mounted`` counts
+    the explored states that bob mounted; it predicted the others. Before :func:`bob.claim.verdict.judged_states`,
+    ``explored`` and ``exhaustive`` include states that do not mount.
+    """
 
     explored: Count
     legal_writes: Count
@@ -38,7 +39,7 @@ class States:
 
     @property
     def explored_torn(self) -> int | None:
-        """Return how many explored states have a torn write; None if unknown."""
+        """The number of explored states with a torn write; None if unknown."""
         return None if self.explored_writes is None else self.explored - self.explored_writes
 
 
@@ -46,7 +47,7 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum over several workloads; it is exhaustive only as far as all of them are."""
+    """Return the sum of the numbers of several workloads. The sum is exhaustive only as far as all of ``parts`` are."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

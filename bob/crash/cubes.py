@@ -1,5 +1,6 @@
-"""Sets of legal crash states of whole writes, counted and divided unlisted. A *cube* is all states in which some given
-writes are on the medium, and some lost. A read divides it by the write that shows in a sector, the last that landed."""
+"""Sets of legal crash states of whole writes, which bob counts and divides without a list of the states. A *cube* is
+the set of all states in which some given writes are on the medium, and some other given writes are lost. A read of a
+sector divides a cube by the write that shows in the sector: the last one that landed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from bob.crash.state import CrashState
 
 @dataclass(frozen=True, slots=True)
 class Cube:
-    """The legal states with every write of ``kept`` and none of ``lost`` (bit masks over write indexes)."""
+    """The legal states that have every write of ``kept`` and none of ``lost`` (bit masks over the indexes of
+    writes)."""
 
     kept: int = 0
     lost: int = 0
@@ -25,7 +27,7 @@ class Cube:
 
 @dataclass(frozen=True, slots=True)
 class GrowthMasks:
-    """A growth point as bit masks of writes."""
+    """A growth point (:mod:`bob.crash.legal`) as bit masks of writes."""
 
     durable: int
     pending: int
@@ -33,24 +35,27 @@ class GrowthMasks:
 
 
 class LegalStates:
-    """The legal states of whole writes at ``points``; ``state`` builds one from a point's number and a mask."""
+    """The legal states of whole writes at the growth points ``points``. ``state`` builds a state from the number of a
+    point and a mask of writes."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
         self._state = state
 
     def count(self, cube: Cube) -> int:
-        """Return the number of states in ``cube``; for ``Cube()``, the same as ``count_writes``."""
+        """Return the number of states in ``cube``. ``Cube()`` has all legal states: as many as ``count_writes``
+        says."""
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """Return a state of the nonempty ``cube``: all allowed writes up to the last required one, and none after."""
+        """Return a state of the nonempty ``cube``. It has all allowed writes up to the last write of ``kept``, and no
+        later ones."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
     def farthest(self, cube: Cube, away: int) -> CrashState:
-        """Return a state of the nonempty ``cube`` that differs from the writes ``away`` in the most writes."""
+        """Return the state of the nonempty ``cube`` that differs in the most writes from the set of writes ``away``."""
         found = [
             point.durable | cube.kept | (point.pending & ~cube.lost & ~away)
             for point, count in zip(self._points, self._counts(cube), strict=True)
@@ -59,7 +64,7 @@ class LegalStates:
         return self._settled(max(found, key=lambda medium: (medium ^ away).bit_count()))
 
     def sample(self, cube: Cube, random: Random) -> CrashState:
-        """Return a random state of the nonempty ``cube``; all are equally likely."""
+        """Return a random state of the nonempty ``cube``. All its states are equally likely."""
         counts = self._counts(cube)
         number = random.randrange(sum(counts))
         at = 0
@@ -68,7 +73,8 @@ class LegalStates:
             at += 1
         point = self._points[at]
         free = point.pending & ~cube.kept & ~cube.lost
-        while True:  # half of all subsets at least are states of this point and not of the next
+        # At least half of all subsets are states of this point and not of the next one, so this loop soon ends.
+        while True:
             chosen = free & random.getrandbits(free.bit_length() + 1)
             medium = point.durable | cube.kept | chosen
             if not point.becoming or point.becoming & ~medium:
@@ -94,7 +100,7 @@ class LegalStates:
 
 
 class Divider:
-    """Divides cubes by the contents of sectors; ``composer`` knows the writes to each."""
+    """A divider of cubes by the contents of sectors. ``composer`` knows the writes to each sector."""
 
     def __init__(self, legal: LegalStates, composer: Composer) -> None:
         self._legal = legal
@@ -102,8 +108,8 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Yield the nonempty parts of ``cube`` with one content in each of the sectors ``composer.sectors[places]``.
-        There may be very many; two may have equal contents."""
+        """Yield the nonempty parts of ``cube`` in which each sector of ``composer.sectors[places]`` has one content.
+        There may be very many parts. Two parts may have equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

@@ -1,5 +1,5 @@
-"""Departures of a state from a clean prefix: writes that are extra, missing, or torn. A *clean prefix* has the first k
-pending writes in submission order and no others, as on a disk without a cache."""
+"""The writes by which a state departs from a clean prefix: they are extra, missing, or torn. A *clean prefix* has the
+first k pending writes in submission order and no others, as on a disk without a cache."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -8,11 +8,12 @@ from bob.crash.drafts import settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
-FARTHEST = 2  # writes: the largest departure whose states bob lists
+FARTHEST = 2  # writes in the largest departure whose states bob lists
 
 
 def distance(pending: Sequence[int], state: CrashState) -> int:
-    """Return by how many writes of ``pending`` (in submission order) ``state`` departs from the nearest prefix."""
+    """Return the number of writes by which ``state`` departs from the nearest clean prefix of ``pending`` (in
+    submission order)."""
     return _nearest_prefixes(pending, state)[0]
 
 
@@ -28,9 +29,10 @@ def departures(pending: Sequence[int], state: CrashState) -> list[int]:
 
 
 def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, int, int]:
-    """Return how many writes off the nearest prefixes are, and the lengths of the shortest and longest of these."""
+    """Return the number of writes by which the state differs from its nearest clean prefixes. Then return the lengths
+    of the shortest and the longest of these prefixes."""
     kept, torn = set(state.kept), dict(state.torn)
-    # With k = 0 each write that is there is one too many.
+    # The prefix of length 0 has no write, so each write of the state is one too many.
     away = here = sum(index in kept or index in torn for index in pending)
     shortest = longest = 0
     for length, index in enumerate(pending, start=1):
@@ -43,8 +45,8 @@ def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, i
 
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
-    """Yield the states of whole writes at point ``number`` that depart by ``departure`` writes from a clean prefix.
-    ``departure`` is 0 to ``FARTHEST``. The longest prefix comes first; states may recur."""
+    """Yield the states of whole writes at growth point ``number`` that differ by ``departure`` writes from a clean
+    prefix. ``departure`` is 0 to ``FARTHEST``. States near the longest prefix come first; a state may come twice."""
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes
     for length in range(len(writes), -1, -1):

@@ -1,4 +1,4 @@
-"""The promises of a recorded device about unflushed writes (docs/design.md, section 3)."""
+"""The device model: what a recorded device promises about unflushed writes (docs/design.md, section 3)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from bob.schema import Document, adapt, field, older
 from bob.trace.model import SECTOR_BYTES, DeviceWrite
 from bob.trace.recording import Completion
 
-SMALLEST_ATOMIC_BYTES = 8  # an aligned store on byte-addressable memory
+SMALLEST_ATOMIC_BYTES = 8  # bytes in an aligned store to byte-addressable memory
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
-    """A device with a ``write_cache`` (:mod:`bob.crash.caches`) that writes ``atomic_write_bytes`` all or nothing.
-    Atomic units are aligned on the device, so a write's first or last unit may be shorter; each write numbers its units
-    from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of two, 8 or more."""
+    """A device with a ``write_cache`` (:mod:`bob.crash.caches`). It writes each unit of ``atomic_write_bytes`` all or
+    nothing. These atomic units are aligned on the device, so the first or last unit of a write may be shorter. The
+    units of each write are numbered from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of
+    two, 8 or more."""
 
     write_cache: WriteCache = VOLATILE
     atomic_write_bytes: int = SECTOR_BYTES
@@ -33,7 +34,7 @@ class DeviceModel:
 
     @property
     def words(self) -> str:
-        """Return the model in words. They leave out the default completion, ``prompt``."""
+        """The model in words. They do not mention the default completion, ``prompt``."""
         at_once = self.completion is Completion.PROMPT
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"
@@ -45,7 +46,8 @@ class DeviceModel:
         return last - first + 1
 
     def byte_range(self, write: DeviceWrite, first: int, stop: int) -> tuple[int, int]:
-        """Return where the units ``first`` to ``stop`` (exclusive) lie in ``write.data``: ``start, stop`` in bytes."""
+        """Return the bytes of ``write.data`` in which the units ``first`` to ``stop`` (exclusive) lie: ``start,
+        stop``."""
         begin = write.sector * SECTOR_BYTES
         aligned = begin - begin % self.atomic_write_bytes
         start = max(begin, aligned + first * self.atomic_write_bytes)
@@ -54,7 +56,7 @@ class DeviceModel:
 
 
 class DeviceModelDocument(Document, frozen=True):
-    """A device model; older documents lack ``completion``."""
+    """The document of a device model. Older documents lack ``completion``."""
 
     write_cache: str
     atomic_write_bytes: int
@@ -66,7 +68,7 @@ class DeviceModelDocument(Document, frozen=True):
 
     @property
     def model(self) -> DeviceModel:
-        """Return the model. Raises UsageError for an unknown write cache."""
+        """The device model. Raises UsageError for an unknown write cache."""
         if self.write_cache not in CACHES:
             hint = f"it knows {', '.join(CACHES)}"
             raise UsageError(f"this bob does not know the write cache {self.write_cache!r}", hint=hint)

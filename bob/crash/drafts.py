@@ -1,5 +1,6 @@
-"""The systematic crash states: *drafts* of each kind at one growth point. The search drops drafts with known contents.
-Every leading part of a generator's order is spread evenly, so a small budget covers a bit of everything."""
+"""The systematic crash states. A *draft* is a state that a generator proposes at one growth point; the search drops
+drafts whose contents it already has. Each generator begins with drafts that are far apart, so a small budget already
+covers the whole range evenly."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,17 +18,18 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 T = TypeVar("T")
 
-EVERY_BOUNDARY = 64  # units: a longer write is torn at a sample of its boundaries only
+# Atomic units in a write that bob tears at every boundary; it tears a longer write only at a sample of its boundaries.
+EVERY_BOUNDARY = 64
 
-SAMPLED_BLOCKS = 64  # 4 KiB boundaries in a long write's sample
+SAMPLED_BLOCKS = 64  # boundaries of 4 KiB blocks in the sample of a long write
 
-EVERY_SUBSET_ITEMS = 4  # writes of one operation: every subset is lost; of more, only some
+EVERY_SUBSET_ITEMS = 4  # writes of one operation, of which bob loses every subset; of more writes, only some subsets
 
 BLOCK_BYTES = 4096
 
 
 class Draft(NamedTuple):
-    """A state at growth point ``point``: ``kept`` has bit i set only if write i is there whole."""
+    """A proposed state at growth point number ``point``. Bit i of ``kept`` is set only if write i is there whole."""
 
     point: int
     kept: int
@@ -36,7 +38,7 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint(GrowthMasks):
-    """Growth point number ``point``; ``writes`` are the pending ones in submission order."""
+    """Growth point number ``point``, as bit masks. ``writes`` are the pending writes in submission order."""
 
     point: int
     writes: tuple[int, ...]
@@ -52,7 +54,8 @@ def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
 
 
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
-    """Return the state with the whole writes ``medium``, at the last point from ``legal_at`` on where it is legal."""
+    """Return the state with the whole writes ``medium`` and the writes ``torn``. It is of the last point, from number
+    ``legal_at`` on, where it is legal."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
@@ -84,7 +87,8 @@ def single_kept(point: SearchPoint) -> Iterator[Draft]:
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Yield states that lose parts of the operations' writes: first whole operations, then parts of each."""
+    """Yield states that lose writes of operations. The first states lose all writes of some operations, the next ones
+    some writes of one operation."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):
@@ -92,14 +96,16 @@ def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator
 
 
 def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
-    """Yield states with one torn pending write, at each boundary: its head or tail, with all other writes or none."""
+    """Yield states with one torn pending write. It is torn at each boundary, only its head or its tail is there, and
+    all other pending writes are there or none."""
     return interleave(_tears(point, index, trace, model) for index in point.writes)
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Return where to tear write ``index``: numbers of units in its head, ascending. For a write of up to 64 units
-    these are all boundaries, for a longer one the first and last eight, the powers of two, and sector boundaries. A
-    write of more than 64 sectors has up to 64 of the device's 4 KiB boundaries instead of these."""
+    """Return the places where bob tears write ``index``: numbers of units in its head, ascending. For a write of up to
+    64 units these are all boundaries. For a longer write they are the first and last eight, the powers of two, and
+    sector boundaries. For a write of more than 64 sectors, up to 64 boundaries of the device's 4 KiB blocks replace
+    the sector boundaries."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)
@@ -113,7 +119,8 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 
 def parts(items: Sequence[int]) -> Iterator[int]:
-    """Yield unions of ``items`` (masks): of up to four every nonempty one, else all, each prefix, suffix and single."""
+    """Yield unions of ``items`` (bit masks). For up to four items these are all nonempty unions. For more, they are
+    each prefix of the items, each suffix, and each single item."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))
@@ -127,7 +134,8 @@ def parts(items: Sequence[int]) -> Iterator[int]:
 
 
 def spread(count: int) -> Iterator[int]:
-    """Yield ``range(count)`` so that each leading part of it is spread evenly: the ends, then middles of the gaps."""
+    """Yield the numbers of ``range(count)`` in an order whose beginning always covers the range evenly: first the ends,
+    then the middles of the gaps."""
     if count > 0:
         yield count - 1
     if count > 1:

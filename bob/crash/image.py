@@ -1,7 +1,8 @@
-"""The content of the medium in a crash state, in time proportional to the sectors that may change.
+"""The content of the medium in a crash state, computed in time proportional to the sectors that may change.
 
-The *ground* is the base with the *floor* on top: the writes that are durable in every state. A state is a vector with
-one number per sector that other writes touch: 0 for "as in the ground", n + 1 for payload sector n.
+The *base* is the medium before the recording. The *floor* is the writes that are durable in every state, and the
+*ground* is the base with the floor on top. The *payload* has the data of all writes. A state is a vector with one
+number per sector that writes beyond the floor touch: 0 for "as in the ground", n + 1 for sector n of the payload.
 """
 
 import hashlib
@@ -19,10 +20,11 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState, effective
 from bob.trace.model import SECTOR_BYTES, Trace
 
-DIGEST_BYTES = 16  # length of a sector's digest and of a state's key
+DIGEST_BYTES = 16  # bytes in a sector's digest and in a state's key
 
 ByteRun = tuple[int, int, int]
-"""``(sector, payload sector, count)``: ``count`` sectors from the payload belong at ``sector`` of the image."""
+"""``(sector, payload sector, count)``: the content of ``count`` sectors of the image from ``sector`` on is in the
+payload, from ``payload sector`` on."""
 
 
 def digest(content: bytes) -> bytes:
@@ -30,9 +32,9 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """Append-only sectors; a whole write is one run. ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros,
-    stands for "as in the ground", row n + 1 is the digest of sector n. ``contents[n + 1]`` is m + 1 if m is the first
-    sector with the content of sector n."""
+    """The sectors that writes bring, to which bob only appends. The sectors of a whole write stand together.
+    ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros, stands for "as in the ground", row n + 1 is
+    the digest of sector n. ``contents[n + 1]`` is m + 1 if m is the first sector with the content of sector n."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -46,7 +48,7 @@ class Payload:
         return len(self._data) // SECTOR_BYTES
 
     def place(self, data: bytes) -> int:
-        """Return the first payload sector of ``data`` (whole sectors), which is appended if it is new."""
+        """Return the number of the first payload sector of ``data`` (whole sectors). Append ``data`` if it is new."""
         if data in self._placed:
             return self._placed[data]
         at = self._placed[data] = self.sectors
@@ -73,7 +75,7 @@ class Payload:
 
 
 class LandedSector(NamedTuple):
-    """A sector of a write: the write's index, the sector's number in it, the number of its content."""
+    """A sector of a write: the index of the write, the sector's number in the write, and the number of its content."""
 
     write: int
     sector: int
@@ -82,8 +84,8 @@ class LandedSector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
-    """A growth point for composing: the state without pending writes, and their entries. ``visible`` marks those that
-    are not under a later durable write (None: all)."""
+    """The state at a growth point without pending writes, and the entries of the pending writes. ``visible`` marks the
+    entries that no later durable write hides (None: all)."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -91,9 +93,9 @@ class _DurableImage:
 
 
 class Composer:
-    """The contents of the crash states of one trace, which must be legal (``bob.crash.state.check_state``).
-    ``base_sector(n)`` returns the 512 bytes of sector ``n`` of all devices, end to end. ``sectors`` are those that the
-    writes above the floor touch, ascending."""
+    """The contents of the crash states of one trace. The states must be legal (``bob.crash.state.check_state``).
+    ``base_sector(n)`` returns the 512 bytes of sector ``n``, counted over all devices end to end. ``sectors`` are
+    the sectors that the writes above the floor touch, ascending."""
 
     def __init__(
         self,
@@ -109,20 +111,22 @@ class Composer:
         self._payload = Payload()
         self._durable: dict[int, _DurableImage] = {}
         self._address = [trace.address(write) for write in trace.writes]
-        self._floor: dict[int, int] = {}  # sector -> payload sector
+        self._floor: dict[int, int] = {}  # from the sector to the payload sector
         self._lay_floor()
         self._lay_entries()
         self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
 
     def key(self, state: CrashState) -> bytes:
-        """Return 16 bytes that are equal for two states of this trace if and only if all their sectors are."""
-        vector = self._compose(state)  # first: it may add to the payload
+        """Return 16 bytes that are equal for two states of this trace if and only if all sectors of the states are
+        equal."""
+        vector = self._compose(state)  # first, since it may add to the payload
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
     def disk(self, state: CrashState) -> bytes:
-        """Return 16 bytes that are equal for two states, of any traces over one base, if and only if the disks are."""
-        vector = self._compose(state)  # first: it may add to the payload
+        """Return 16 bytes that are equal for two states if and only if their disks are equal. The states may be of
+        different traces over one base."""
+        vector = self._compose(state)  # first, since it may add to the payload
         below, base, apart, beside = self._floor_and_base
         rows = self._payload.digests.take(np.where(vector == 0, below, vector), axis=0)
         changed = (rows != base).any(axis=1)
@@ -136,8 +140,9 @@ class Composer:
     def _floor_and_base(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Return, for each of ``sectors``, the floor's content (0: none, n + 1: payload sector n) and the base's digest
-        below it. Then return the other floor sectors that differ from the base, and their digests."""
+        """Return, for each of ``sectors``, the content in the floor (0: none, n + 1: payload sector n), and the digest
+        of the base below it. Then return the other sectors of the floor that differ from the base, and their
+        digests."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():
@@ -148,25 +153,26 @@ class Composer:
         return below, base, np.array(apart, dtype=np.int64), beside
 
     def contents(self, state: CrashState) -> NDArray[np.int32]:
-        """Return a number for the content of each of ``sectors``: the same in two states if these are equal."""
-        vector = self._compose(state)  # first: it may add to the payload
+        """Return a number for the content of each of ``sectors``. Equal numbers in two states mean equal contents."""
+        vector = self._compose(state)  # first, since it may add to the payload
         return self._payload.contents.take(vector)
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """Return for each of ``sectors`` the writes that can show, in submission order; the last that landed shows."""
+        """For each of ``sectors``, the writes that can show in it, in submission order. The last one that landed
+        shows."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)
         for place, *layer in zip(
             self._place.tolist(), self._writer.tolist(), offsets.tolist(), contents.tolist(), strict=True
         ):
-            if layer[-1] or layers[place]:  # the ground matters only where it hides another
+            if layer[-1] or layers[place]:  # the ground matters only where it hides another content
                 layers[place] += (LandedSector(*layer),)
         return layers
 
     def delta(self, state: CrashState) -> tuple[ByteRun, ...]:
-        """Return the runs that turn the ground into ``state``; sectors ascend, none twice."""
+        """Return the runs that turn the ground into ``state``. Their sectors ascend, and none occurs twice."""
         vector = self._compose(state)
         changed = np.flatnonzero(vector)
         return _runs(self.sectors[changed], vector[changed] - 1)
@@ -214,7 +220,8 @@ class Composer:
         return self._payload.sector(self._floor[sector]) if sector in self._floor else self._base_sector(sector)
 
     def _compose(self, state: CrashState) -> NDArray[np.int32]:
-        """Return the vector of ``state``, and keep it: a caller asks for the delta after the key."""
+        """Return the vector of ``state``. Keep it for the next call, since a caller asks first for a state's key, then
+        for its delta."""
         if state == self._composed[0]:
             return self._composed[1]
         durable = self._durable_at(state.point)
@@ -226,7 +233,7 @@ class Composer:
             chosen &= durable.visible
         landing = np.flatnonzero(chosen) + durable.entries.start
         vector = durable.vector.copy()
-        # Entries are in submission order, and for a repeated index numpy keeps the last value: the later write wins
+        # Entries are in submission order. For a repeated index numpy keeps the last value, so the later write wins.
         vector[self._place[landing]] = self._source[landing]
         if torn_inside:
             self._mix(state, vector, torn_inside)
@@ -234,7 +241,8 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Choose the sectors of torn writes. Return the places of sectors torn inside, for ``_mix``."""
+        """Add the sectors of torn writes to ``chosen``. Return the places of sectors with a tear inside, for
+        ``_mix``."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])
@@ -279,7 +287,7 @@ class Composer:
 
 
 def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[ByteRun, ...]:
-    """Return ascending sectors and their payload as runs; both go up by one in a run."""
+    """Return sectors, which ascend, and their payload sectors as runs. In a run, both numbers go up by one."""
     if not len(sectors):
         return ()
     broken = (sectors[1:] - sectors[:-1] != 1) | (payload[1:] - payload[:-1] != 1)

@@ -1,8 +1,10 @@
-"""The legal crash states (docs/design.md, section 3), at the few moments that matter.
+"""The legal crash states (docs/design.md, section 3), at the few times that matter.
 
-At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. Until a
-write becomes durable (:mod:`bob.crash.caches`), the pending set only grows. So a state is legal in the window if it is
-legal at a *growth point*: just before such a change, or at the end."""
+At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
+Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows. So a state is legal in
+the window, the time in which crashes may come, if it is legal at a *growth point*: just before a write becomes durable,
+or at the window's end.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +16,9 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
-    """The last moment with this durable set: any subset of ``pending`` may be on the medium on top of ``durable``.
-    Writes are indexes in submission order. ``becomes_durable``, a part of ``pending``, is durable from ``time + 1`` on;
-    it is empty only at the end of the window."""
+    """The last time with this set of ``durable`` writes: any subset of ``pending`` may be on the medium, in addition to
+    ``durable``. Writes are indexes in submission order. ``becomes_durable``, a part of ``pending``, is durable from
+    ``time + 1`` on. It is empty only at the end of the window."""
 
     time: int
     durable: tuple[int, ...]
@@ -27,11 +29,12 @@ class GrowthPoint:
 
 
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
-    """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
+    """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time. There is at least one.
 
-    A cache that keeps an order may lose writes that completed before the window: the first points are one for each such
-    write, with only this write pending. Raises UsageError if the cache's rule is for one disk and there are several;
-    MalformedError as :func:`check_trace`."""
+    A cache that keeps an order may lose writes that completed before the window. Each such write then has a growth
+    point before all others, at which only this write is pending. Raises UsageError if the cache's rule is for one disk
+    and there are several disks, and MalformedError as :func:`check_trace`.
+    """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
     if cache.one_disk_only and disks > 1:
@@ -61,17 +64,19 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
 
 
 def count_writes(points: Sequence[GrowthPoint]) -> int:
-    """Return the exact number of legal states of whole writes: distinct sets of writes on the medium."""
+    """Return the exact number of legal states of whole writes, that is, of distinct sets of writes on the medium."""
     return sum(new_states(len(point.pending), len(point.becomes_durable)) for point in points)
 
 
 def count_sectors(points: Sequence[GrowthPoint]) -> int:
-    """Return the exact number of legal states with tears: distinct sets of atomic units on the medium."""
+    """Return the exact number of legal states, torn ones included, that is, of distinct sets of atomic units on the
+    medium."""
     return sum(new_states(point.pending_units, point.becoming_units) for point in points)
 
 
 def check_trace(trace: Trace) -> None:
-    """Raise :class:`MalformedError` for writes out of submission order, outside their device, or without duration."""
+    """Raise :class:`MalformedError` for writes that are out of submission order, outside of their device, or that do
+    not complete after they are submitted."""
     if trace.start.time > trace.end.time:
         raise MalformedError(f"the window of the trace ends ({trace.end.time}) before it starts ({trace.start.time})")
     before = None
@@ -98,6 +103,7 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def new_states(pending: int, becoming: int) -> int:
-    """Return how many states of one point do not recur at the next: subsets that lack some of ``becoming``."""
+    """Return how many states of one growth point are not states of the next one: the subsets of ``pending`` writes that
+    lack some of those ``becoming`` durable."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

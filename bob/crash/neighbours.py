@@ -1,5 +1,5 @@
-"""The *neighbours* of a crash state: equal except for one pending write, which is removed or added. If the neighbour
-breaks nothing, a violation depends on that write."""
+"""The *neighbours* of a crash state: states that differ from it in one pending write, which they lack or have in
+addition. If the neighbour breaks nothing, a violation in the state depends on that write."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -8,17 +8,20 @@ from bob.crash.drafts import mask, settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
-MOST = 40  # writes of a group with neighbours: beyond it, no sentence would be shorter
+MOST = 40  # writes of a group with neighbours: with more, no sentence would be shorter
 
 
 class Neighbours:
+    """A generator of the neighbours of crash states at the growth points ``points``."""
+
     def __init__(self, points: Sequence[GrowthPoint]) -> None:
         self._points = points
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """Yield two groups of neighbours of ``state``, each with the index of the write that differs: first departures
-        from the nearest clean prefixes, then other pending writes. A group of more than ``MOST`` is left empty."""
+        """Yield two groups of neighbours of ``state``, each with the index of the write that differs. In the first
+        group, the write is a departure from the nearest clean prefixes; in the second, any other pending write. A
+        group of more than ``MOST`` writes is left empty."""
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
@@ -28,7 +31,8 @@ class Neighbours:
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """Yield ``state`` with the fate of write ``index`` reversed: kept if lost, lost if kept, and either if torn."""
+        """Yield ``state`` with another fate of write ``index``. A lost write is kept, a kept one is lost, and a torn
+        one is first kept, then lost."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:
@@ -38,8 +42,8 @@ class Neighbours:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the causes (indexes of writes): if one of them differs, the state ``is_fine``. Other writes than
-    departures from a clean prefix count only if no departure is one."""
+    """Return the causes: the indexes of writes, each of which makes the state ``is_fine`` if only this write differs.
+    Writes that are not departures from a clean prefix count only if no departure is a cause."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

@@ -1,4 +1,4 @@
-"""The crash states of a trace, or of its last part: legality, order and contents."""
+"""The plan of the crash states of a trace, or of its last part: which are legal, their order, and their contents."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones. ``earlier`` is
-    the number of growth points of the whole trace before those of the plan."""
+    """The crash states of one trace: ``legal`` has the states of whole writes, ``parts`` also the torn states. If the
+    plan is of the last part of a trace, ``earlier`` is the number of growth points before that part."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -36,16 +36,16 @@ class Plan:
 
     @property
     def controls(self) -> tuple[CrashState, ...]:
-        """Return two states: with only the writes that are durable at the start, and with every write."""
+        """The two control states: with only the writes that are durable at the start, and with every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     @property
     def bare(self) -> tuple[CrashState, ...]:
-        """Return the state of each growth point with only its durable writes."""
+        """The state of each growth point that has only the durable writes."""
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """Return the plan of the states that a crash ``at`` that time can leave. Raises as :func:`after_return`."""
+        """Return the plan of the states that a crash at the time ``at`` can leave. Raises as :func:`after_return`."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -57,7 +57,8 @@ class Plan:
         return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
-        """Return the search of up to ``budget`` single states: torn ones, whole ones (False), or both."""
+        """Return the search of up to ``budget`` single states: only torn ones (``torn``), only whole ones (False), or
+        both (None)."""
         return StateSearch(
             self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn
         )
@@ -70,7 +71,8 @@ class Plan:
         return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
-        """Return the sectors of ``state`` on top of the base: (first sector, data), the floor first."""
+        """Return the sectors of ``state`` on top of the base: (first sector, data). The floor, the writes that are
+        durable in every state, comes first."""
         delta = self.composer.delta(state)
         payload = self.composer.payload_since(0)
         return [
@@ -95,9 +97,10 @@ def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
 def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
-    Its growth points are the last ones of the whole trace, with the same durable writes. With a cache that keeps an
-    order, states may lack writes from before the window; these, too, are states of the whole trace. Raises
-    RecordingError if the mark is missing."""
+    The growth points of the new window are the last ones of the whole trace, with the same durable writes. With a cache
+    that keeps an order, states may lack writes from before the window. These, too, are states of the whole trace.
+    Raises RecordingError if the recording has no mark of the return.
+    """
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
         raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")

@@ -1,4 +1,5 @@
-"""Crash states beyond the systematic ones: all in a random order, or random ones. A seed repeats them."""
+"""Crash states beyond the systematic ones: all legal states in a random order, or random states. A seed repeats
+them."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -9,12 +10,12 @@ from bob.crash.drafts import Draft, SearchPoint, indexes
 from bob.crash.legal import new_states
 from bob.crash.state import Ranges
 
-MOST_TORN_AT_ONCE = 3  # writes in a random state: more would explain no more
+MOST_TORN_AT_ONCE = 3  # torn writes in a random state: more would explain no more
 
 
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Yield every legal state once, in a random order; write i can be torn into ``units[i]`` parts (1: not at all). It
-    keeps them all in memory."""
+    """Yield every legal state once, in a random order. Write i can be torn into ``units[i]`` parts (1: not at all). A
+    list of the numbers of all states is in memory."""
     ends = list(accumulate(_states(point, units) for point in points))
     order = list(range(ends[-1]))
     rng.shuffle(order)
@@ -24,8 +25,9 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often. Points with
-    more pending writes are drawn more often: the others soon run out of new states."""
+    """Yield random subsets of the pending writes, without end. Subsets of few, of many and of half the writes are
+    equally likely. Growth points with more pending writes are drawn more often, since the others soon run out of new
+    states."""
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:
         [point] = rng.choices(points, cum_weights=weights)
@@ -33,7 +35,8 @@ def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft
 
 
 def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets with one to three writes torn at random, without end; nothing if no write can be torn."""
+    """Yield random subsets of the pending writes, in which one to three writes are torn at random, without end. Yield
+    nothing if no write can be torn."""
     tearable = [(point, [index for index in point.writes if units[index] > 1]) for point in points]
     weights = list(accumulate(len(writes) for _, writes in tearable))
     while weights[-1]:
@@ -77,7 +80,8 @@ def _states(point: SearchPoint, units: Sequence[int]) -> int:
 
 
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
-    """Return number ``number`` of those states. The units of becoming writes are its low digit, never all ones."""
+    """Return state number ``number`` of the states that ``point`` has and the next point lacks. The units of the writes
+    that become durable are the low digit of the number, and are never all there."""
     first = indexes(point.writes, point.becoming)
     becoming = sum(units[index] for index in first)
     high, low = divmod(number, max((1 << becoming) - 1, 1))

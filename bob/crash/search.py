@@ -1,7 +1,9 @@
-"""The order of search: which legal crash states to try if not all fit the budget (docs/design.md, section 3).
+"""The order of search: which legal crash states bob tries if the budget does not suffice for all (docs/design.md,
+section 3).
 
-Each kind of state is a stage that goes round the growth points, and stages take turns, so a small budget sees every
-kind. If all states of whole writes fit into three quarters of the budget, the search reserves room for them."""
+Each kind of state is a stage, which goes round the growth points. Stages take turns, so a small budget sees every kind.
+If all states of whole writes fit into three quarters of the budget, the search reserves room for them.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,14 +28,15 @@ from bob.crash.sampling import every_state, random_subsets, random_tears
 from bob.crash.state import CrashState, TornWrites
 from bob.trace.model import Trace
 
-ENUMERABLE_STATES = 1 << 16  # legal states are tried one by one in a random order: their contents may recur
+# Legal states: if there are no more than these, bob tries them one by one in a random order, since contents may recur.
+ENUMERABLE_STATES = 1 << 16
 
-FRUITLESS_DRAFTS = 2000  # drafts in a row without a new state stop an endless stage
+FRUITLESS_DRAFTS = 2000  # drafts in a row without a new state, after which an endless stage stops
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A crash state to explore, of the kind ``stage``; no earlier candidate has its ``key``, that is, its contents."""
+    """A crash state to explore, of the kind ``stage``. No earlier candidate has its ``key``, that is, its contents."""
 
     state: CrashState
     key: bytes
@@ -42,7 +45,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateKind:
-    """A kind of state, which hands out ``turn`` new ones at a time; ``tears`` says that they may be torn."""
+    """A kind of state. The search takes ``turn`` new states of the kind at a time. ``tears`` says that they may be
+    torn."""
 
     name: str
     turn: int
@@ -52,10 +56,13 @@ class _StateKind:
 
 
 class StateSearch(Iterator[Candidate]):
-    """A search of ``trace``: an iterator of up to ``budget`` candidates; the same arguments give the same. ``points``
-    are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the indexes of the
-    writes that carry its data. ``torn`` allows only states with torn writes (True) or without (False). ``legal_writes``
-    and ``legal_sectors`` count all legal states, as :func:`bob.crash.legal.count_writes` and ``count_sectors`` do."""
+    """A search of ``trace``: an iterator of up to ``budget`` candidates. Equal arguments give equal candidates.
+
+    ``points`` are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the
+    indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True) or only states
+    without (False). ``legal_writes`` and ``legal_sectors`` count all legal states, as
+    :func:`bob.crash.legal.count_writes` and ``count_sectors`` do.
+    """
 
     def __init__(
         self,
@@ -86,7 +93,7 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """Return how many legal states of whole writes have the contents of a candidate that was handed out."""
+        """The number of legal states of whole writes with the contents of some candidate so far."""
         return len(self._known_whole)
 
     @property
@@ -95,7 +102,8 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def exhaustive(self) -> str | None:
-        """Return "sectors", "writes" or None: the states that are all explored once each candidate has an outcome."""
+        """The kind of states that are all explored once each candidate has an outcome: "sectors" (torn ones included),
+        "writes" or None."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None
@@ -148,8 +156,9 @@ class StateSearch(Iterator[Candidate]):
             key = self._composer.key(state)
             fresh = key not in self._keys
             if fresh and len(self._keys) >= self._budget:
-                # Nothing with tears can be exhausted any more; and if whole writes made this state, they cannot either.
-                # Until then the rest of them may still turn out to have contents that were explored
+                # The budget is used up. So bob cannot explore all torn states any more, and if this state is whole, not
+                # all whole ones.
+                # If it is torn, the remaining states of whole writes may still have contents that were explored.
                 self._stages = [other for other in self._stages if draft.torn and not other.tears]
                 return
             self._keys.add(key)

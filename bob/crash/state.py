@@ -1,5 +1,5 @@
-"""One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. ``effective`` is
-the reference for ``bob.crash.image``, which is fast; tests compare the two."""
+"""One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. :func:`effective`
+is the slow reference for ``bob.crash.image``; tests compare the two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,17 @@ from bob.errors import MalformedError
 from bob.trace.model import DeviceWrite, Trace
 
 Ranges = tuple[tuple[int, int], ...]
-"""Units ``(first, stop)`` of one write, ``stop`` exclusive: ascending and apart, so each set has one form."""
+"""Units ``(first, stop)`` of one write, ``stop`` exclusive. The ranges ascend and do not touch, so each set of units
+has only one form."""
 
-TornWrites = tuple[tuple[int, Ranges], ...]  # by index: some of a write's units, but not all
+TornWrites = tuple[tuple[int, Ranges], ...]  # by the index of a write: some of its units, but not all
 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """The content of the medium at growth point ``point``, in addition to its durable writes. ``kept`` has the pending
-    writes (indexes, ascending) that are there whole, ``torn`` those that are there in part, in atomic units."""
+    """The content of the medium at growth point ``point``, in addition to the durable writes of that point. ``kept``
+    has the pending writes (indexes, ascending) that are there whole. ``torn`` has those that are there in part, in
+    atomic units."""
 
     point: int
     kept: tuple[int, ...] = ()
@@ -37,7 +39,7 @@ class WritePiece:
 def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
-    """Return the pieces on top of the base, durable writes included, in the order of landing."""
+    """Return the pieces of writes on top of the base, durable writes included, in the order of landing."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []
@@ -51,7 +53,8 @@ def effective(
 
 
 def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> None:
-    """Raise :class:`MalformedError` for a state that is not legal under this model, or not in normal form."""
+    """Raise :class:`MalformedError` for a state that is not legal under this device model, or not in its normal
+    form."""
     if not 0 <= state.point < len(points):
         raise MalformedError(f"growth point {state.point} is out of range: the trace has {len(points)}")
     pending = set(points[state.point].pending)
@@ -69,6 +72,7 @@ def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint],
 
 
 def departure(state: CrashState) -> tuple[int, int]:
-    """Return how hard a state is to explain: torn writes first, then the number of separate runs of kept writes."""
+    """Return how hard a state is to explain. The number of torn writes counts most, then the number of separate runs of
+    kept writes."""
     runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
     return len(state.torn), runs

@@ -1,5 +1,5 @@
-"""Legal crash states with torn writes, as sets of the parts of writes on the medium (:mod:`bob.crash.cubes`). A *part*
-is an atomic unit, or a sector if units are smaller. Parts land independently, as whole writes do."""
+"""Legal crash states with torn writes, as sets of parts of writes on the medium (:mod:`bob.crash.cubes`). A *part* is
+an atomic unit, or a sector if atomic units are smaller. Parts land independently of each other, as whole writes do."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 
 class WriteUnits:
-    """The parts of a trace's writes, numbered consecutively: bit n of a mask is part n."""
+    """The parts of a trace's writes, numbered consecutively. Bit n of a mask stands for part n."""
 
     def __init__(self, trace: Trace, points: Sequence[GrowthPoint], model: DeviceModel) -> None:
         self._points = points
@@ -38,15 +38,16 @@ class WriteUnits:
         return self._first[-1]
 
     def number(self, write: int, sector: int) -> int:
-        """Return the number of the part of ``write`` that contains its sector ``sector`` (from 0)."""
+        """Return the number of the part of ``write`` that contains the write's sector ``sector`` (from 0)."""
         return self._first[write] + (self._starts[write] + sector * SECTOR_BYTES) // self._sizes.atomic_write_bytes
 
     def separate(self, state: CrashState) -> bool:
-        """Return whether all tears of ``state`` are between parts."""
+        """Return whether each tear of ``state`` is between two parts, not inside of one."""
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
 
     def whole(self, cube: Cube) -> Cube:
-        """Return the states of whole writes in ``cube`` (of parts) as a cube of writes; it may be empty."""
+        """Return, as a cube of writes, the states of whole writes in ``cube``, a cube of parts. The result may be
+        empty."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:

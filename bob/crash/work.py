@@ -1,4 +1,4 @@
-"""Work on a file system: operations, or a program."""
+"""Work on a file system before a crash: operations, or a program."""
 
 from typing import Protocol
 
@@ -7,33 +7,33 @@ from bob.workload.plain import WorkloadDocument
 
 
 class Work(Protocol):
-    """Something that can be recorded."""
+    """Work that bob can record."""
 
     @property
     def name(self) -> str:
-        """The name in documents."""
+        """The name of the work in documents."""
 
     @property
     def title(self) -> str:
-        """The name for people."""
+        """The name of the work for people."""
 
     @property
     def slug(self) -> str:
-        """The name of folders."""
+        """The name of the work in names of folders."""
 
 
 def operations_of(work: Work) -> tuple[Operation, ...]:
-    """Return the operations of ``work``; () if a program does it."""
+    """Return the operations of ``work``; () if a program does the work."""
     return work.operations if isinstance(work, Workload) else ()
 
 
 def workload_in(work: Work) -> Workload:
-    """Return ``work`` as operations. Raises TypeError if a program does it."""
+    """Return ``work`` as a workload of operations. Raises TypeError if a program does the work."""
     if not isinstance(work, Workload):
         raise TypeError(f"{work.title} is not a workload of operations")
     return work
 
 
 def document_of(work: Work) -> WorkloadDocument:
-    """Return the document of ``work``; for a program only the name."""
+    """Return the document of ``work``. If a program does the work, it has only the program's name."""
     return WorkloadDocument.of(work if isinstance(work, Workload) else Workload(work.name, (), ()))

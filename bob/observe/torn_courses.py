@@ -1,5 +1,5 @@
 """The legal crash states, torn ones included, whose course of recovery is known from the mounted states. They are cubes
-over the units of writes (:mod:`bob.crash.units`), the smallest parts that a tear can separate. If recovery does not
+of the parts of writes (:mod:`bob.crash.units`), the smallest pieces that a tear can separate. If recovery does not
 read a write, one cube has all ways to tear that write, without a list of them."""
 
 from collections.abc import Iterator, Sequence
@@ -24,12 +24,12 @@ class TornCourses:
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
         layers_by_place = composer.layers
-        # For each place that one write touches: the unit that shows there, and the number of its content. For other
+        # For each place that one write touches: the part that shows there, and the number of its content. For other
         # places -1.
         single = [layers[0] if len(layers) == 1 else None for layers in layers_by_place]
         self._part = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
         self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
-        # For each other place: unit and content of each layer of writes, the last layer first.
+        # For each other place: part and content of each layer of writes, the last layer first.
         self._several = {
             place: [(self._number(layer), layer.content) for layer in reversed(layers)]
             for place, layers in enumerate(layers_by_place)
@@ -63,7 +63,7 @@ class TornCourses:
         alone = self._part[places] >= 0
         there = alone & (self._content[places] == contents)
         lost = alone & ~there
-        if contents[lost].any():  # neither what the only write puts there, nor the base's content (0)
+        if contents[lost].any():  # neither what the only write puts there, nor the content without it (0)
             return []
         kept, missing = self._mask(self._part[places[there]]), self._mask(self._part[places[lost]])
         found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]

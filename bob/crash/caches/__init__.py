@@ -1,4 +1,4 @@
-"""The kinds of write cache of a disk, by their names in documents and on the command line, the default first."""
+"""The kinds of a disk's write cache, by their names in documents and on the command line. The default comes first."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""No write cache: a write is durable when it completes."""
+"""The kind without a write cache: a write is durable when it completes."""
 
 from bob.crash.caches.rule import WriteCache, at_completion
 

@@ -1,8 +1,9 @@
-"""A write cache that keeps the order: of the writes completed since the last flush, a crash loses a suffix.
+"""A write cache that keeps the order: a crash loses the last of the writes that completed since the last flush.
 
-After a crash at time T, the medium has all writes that completed by some T' <= T, and perhaps a part of the next one. A
-flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. States with T' in
-the window are those of a disk without a cache; an earlier T' adds, for each write, one state and its tears.
+After a crash at time T, the medium has all writes that completed by some earlier time T' <= T, and perhaps a part of
+the next write. A flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. If
+T' is in the window, the states are those of a disk without a cache. Each write between an earlier T' and the window
+adds one state, and the ways to tear that write.
 """
 
 from bob.crash.caches.rule import WriteCache, at_completion
@@ -10,8 +11,8 @@ from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest submission of a flush, or completion of a FUA write, that completed by the window's start. If
-    there is none, return a time before all writes."""
+    """Return the time of the latest flush or FUA write that completed by the window's start: for a flush its
+    submission, for a FUA write its completion. Without any, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]

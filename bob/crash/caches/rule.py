@@ -12,12 +12,14 @@ def at_completion(trace: Trace) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WriteCache:
-    """A kind of write cache: documents use ``name``, reports ``words``, help texts the clause ``promise``.
+    """A kind of write cache. Documents use its ``name``, reports its ``words``, and help texts the clause ``promise``.
 
     ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
     ``durable_since`` returns when each write of a trace becomes durable; None if never. ``looks_back`` returns a time
-    at or before the start of the window: a crash may undo, from the last one back, the writes that became durable
-    since. Each disk would have its own such time: with ``one_disk_only``, several disks are an error."""
+    at or before the start of the window. A crash may undo the writes that became durable since that time, from the last
+    one back. Several disks would each have such a time of their own: with ``one_disk_only``, several disks are an
+    error.
+    """
 
     name: str
     words: str

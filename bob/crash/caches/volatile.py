@@ -10,13 +10,14 @@ from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
-    """Return for each write the first completion of a flush of its device that was submitted at or after its
-    completion. A FUA write has its own completion."""
+    """Return when each write becomes durable; None if never. It is the first completion of a flush of the write's
+    device that was submitted at or after the write's completion. For a FUA write, it is the write's own completion."""
     flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
     submitted = {device: [flush.submitted.time for flush in some] for device, some in flushes.items()}
-    # earliest[k] is the first completion among the flushes k, k+1, ...: with several in flight a later one can be first
+    # earliest[k] is the first completion among the flushes k, k+1, ...: if several are in flight, a later one may be
+    # first
     earliest = {
         device: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
         for device, some in flushes.items()
