@@ -38,7 +38,7 @@ class TornCourses:
 
     def known(self, known: ReadTree) -> Iterator[Course]:
         """Yield each known course, with some of its states; no state is in two courses. The courses come one by one: a
-        cube of 14,000 units is 4 KB, and there may be 60,000 cubes."""
+        cube of 14,000 parts is 4 KB, and there may be 60,000 cubes."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()
@@ -85,7 +85,7 @@ class TornCourses:
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
     """Yield the parts of ``cube`` by the last landed layer, if that layer shows ``content``. Each of ``layers`` is a
-    unit and the number of its content, the last layer first."""
+    part and the number of its content, the last layer first."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

@@ -12,7 +12,7 @@ from bob.workload.shades import CELL_BYTES, Shades
 
 
 class FileTree:
-    """Names, files and their contents. The methods raise ValueError where a file system would refuse an operation."""
+    """Names, files and their contents. The methods raise ValueError where a file system would refuse the operation."""
 
     def __init__(self, pattern: int = PATTERN) -> None:
         self._shades = None if pattern == UNSHADED_PATTERN else Shades()
@@ -20,7 +20,8 @@ class FileTree:
         self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[FileKind.DIRECTORY])}
         self.things: list[Thing] = [Thing(0, FileKind.DIRECTORY, -1, names={"/"})]
         self.handles: dict[str, int] = {}
-        self.data: dict[int, tuple[int, int, int]] = {}  # by operation that writes, zeroes or moves, as in a history
+        # For each operation that writes, zeroes or moves data: its place, as in a history.
+        self.data: dict[int, tuple[int, int, int]] = {}
         self._shifted: set[int] = set()
 
     def copy(self) -> FileTree:
@@ -32,8 +33,8 @@ class FileTree:
         return copied
 
     def shift(self, identity: int) -> None:
-        """Note that contents of a file move. Raises ValueError for a file whose contents moved before."""
-        if identity in self._shifted:  # bob could not distinguish two torn shifts
+        """Record that contents of a file move. Raises ValueError for a file whose contents have moved before."""
+        if identity in self._shifted:  # if both shifts were torn, bob could not distinguish them
             raise ValueError("a workload may collapse or insert ranges of one file only once")
         self._shifted.add(identity)
         if self._shades is not None:
@@ -43,7 +44,7 @@ class FileTree:
         return HistoryStep(dict(self.names), dict(self.inodes), dict(self.handles))
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
-        """Create an object at ``path`` in step ``step``, and return its identity."""
+        """Create a file or directory at ``path`` in step ``step``, and return its identity."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
         self.parent_of(path)
@@ -80,7 +81,8 @@ class FileTree:
         return self.inodes[self.names[path]].size
 
     def find(self, path: str, *kinds: FileKind) -> int:
-        """Return the identity behind a path or handle. Raises ValueError if missing, or not of ``kinds`` (if any)."""
+        """Return the identity behind a path or handle. Raises ValueError if it does not exist, or is not of one of
+        ``kinds`` (if any are given)."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
         if path not in self.names and path not in self.handles:
@@ -105,7 +107,8 @@ class FileTree:
         return contents(number, offset, length, shade)
 
     def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
-        """Return the range of ``source`` to copy to the same place in ``path``, a file that may not exist yet."""
+        """Return the range of ``source`` that an operation copies to the same place in ``path``, a file that may not
+        exist yet."""
         identity = self.find(path, FileKind.FILE) if self.has(path) else None
         if source == identity:
             raise ValueError("cannot copy a file to itself")
@@ -113,7 +116,7 @@ class FileTree:
         there = b"" if identity is None else self.inodes[identity].content[offset : offset + length]
         if len(copied) < length or not length:
             raise ValueError(f"the source has only {len(self.inodes[source].content):,} bytes")
-        # Data of another operation differs at least in its number, once in each cell.
+        # The data of two operations differs at least in the operation's number, once in each cell.
         starts = range(-offset % CELL_BYTES, len(there) - CELL_BYTES + 1, CELL_BYTES)
         cells = [(copied[at : at + CELL_BYTES], there[at : at + CELL_BYTES]) for at in starts]
         if any(new == old and any(old) for new, old in cells or [(copied[: len(there)], there)]):
@@ -126,7 +129,7 @@ class FileTree:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 
     def rename(self, old: str, new: str, replacing: Replacing) -> None:
-        """Move ``old`` to ``new`` with all below it, or let the two swap their names (rename(2))."""
+        """Move ``old`` to ``new`` with everything below it, or let the two swap their names (rename(2))."""
         moved = self.find(old)
         self.parent_of(new)
         if "/" in (old, new) or new.startswith(old + "/"):
@@ -136,7 +139,7 @@ class FileTree:
         if replacing is Replacing.EXCHANGE and (new not in self.names or old.startswith(new + "/")):
             raise ValueError(f"{old} and {new} cannot swap their names")
         if self.names.get(new) == moved:
-            return  # two names of one file: rename(2) does nothing
+            return  # for two names of one file, rename(2) does nothing
         self._touch(old)
         self._touch(new)
         moved_to = {old: new, new: old} if replacing is Replacing.EXCHANGE else {old: new}
@@ -149,7 +152,7 @@ class FileTree:
             self.things[identity].names.add(path)
 
     def drop(self, path: str) -> None:
-        """Remove a name; a directory must be empty."""
+        """Remove a name. If it is of a directory, the directory must be empty."""
         identity = self.find(path)
         if path == "/":
             raise ValueError("cannot remove the root")
@@ -184,7 +187,7 @@ def not_open(handle: str) -> str:
 
 
 def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
-    """Move each old path of ``moved``, with all below it, to its new one in ``names``; return the new paths."""
+    """Move each old path of ``moved``, with everything below it, to its new path in ``names``. Return the new paths."""
     below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
     taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
     names.update(taken)

@@ -1,6 +1,6 @@
-"""Default finishes of a quick question's recordings: natural, and syncs of other things. A crash may come when another
-program syncs something: a sync writes all metadata long before the kernel writes data, so the crash states differ
-(Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
+"""Default finishes of the recordings for a quick question: natural writeback, and syncs of other files. A crash may
+come when another program syncs something. A sync writes all metadata long before the kernel writes data, so its
+crash states differ (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
 
 from bob.workload.history import FileKind, History
 from bob.workload.language import write_one
@@ -12,7 +12,8 @@ def synced(*syncs: Operation) -> Finish:
 
 
 def default_finishes(history: History) -> tuple[Finish, ...]:
-    """Return ``natural``; an fsync of the changed directories, the last one first; and an fsync of the root."""
+    """Return three kinds of finish: ``natural``, an fsync of the changed directories (the last one first), and an fsync
+    of the root."""
     there = {
         path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is FileKind.DIRECTORY
     }
@@ -25,4 +26,4 @@ def _directories(operation: Operation) -> tuple[str, ...]:
     if isinstance(operation, CHANGELESS_OPERATIONS):
         return ()
     values = (getattr(operation, name) for name in ("path", "old", "new") if hasattr(operation, name))
-    return tuple(parent(value) for value in values if value.startswith("/"))  # a handle is in no directory
+    return tuple(parent(value) for value in values if value.startswith("/"))  # a handle is not in a directory

@@ -1,6 +1,6 @@
-"""A workload's history without a crash: every object's names and contents, step by step. The presence oracle
-(:mod:`bob.claim.property.presence`) compares crashes with it. The first operation is 1, that of the initial tree 10000.
-"""
+"""A workload's history without a crash: the names and contents of every object, step by step. The presence oracle
+(:mod:`bob.claim.property.presence`) compares crashes with it. Operations are numbered from 1, the operations of the
+initial tree from 10000."""
 
 from __future__ import annotations
 
@@ -22,44 +22,47 @@ class FileKind(StrEnum):
 
 @dataclass(slots=True)
 class Thing:
-    """A file, directory or other object, independent of its names; ``identity`` is unique within the history.
+    """A file, directory or other object, independent of its names. ``identity`` is unique within the history.
     ``target`` is the target of a symbolic link, or the agent's words for a special file."""
 
     identity: int
     kind: FileKind
-    born: int  # the step that created it; -1: the initial tree
+    born: int  # the step that created it; -1 for the initial tree
     target: str = ""
     names: set[str] = field(default_factory=set)  # every name that it ever had
-    is_born_unnamed: bool = False  # created without a name, so its absence says nothing
+    is_born_unnamed: bool = False  # if an object was created without a name, the absence of names says nothing
 
     @property
     def label(self) -> str:
-        """The alphabetically first of the object's names."""
+        """The alphabetically first of all names of the object."""
         return min(self.names, default="without a name")
 
 
 MODE, OWNER, TIME = "mode", "owner", "time"
-"""Names of attributes; extended ones have a dot. TIME is a modification time that no later change has replaced."""
+"""Names of attributes. The names of extended attributes have a dot. TIME is a modification time that an operation set,
+unless a later change has replaced it."""
 SPECIAL_FILES = {
     Special.FIFO: "10000 0",
     Special.SOCKET: "140000 0",
     Special.CHARACTER: "20000 1803",
     Special.BLOCK: "60000 1803",
 }
-"""The agent's words for each: the type as in stat (octal), and the device number (7:11 as one number)."""
+"""The agent's words for each special file: the type as in stat (octal), and the device number (7:11 as one number)."""
 PERMISSIONS = {FileKind.FILE: 0o644, FileKind.DIRECTORY: 0o755, FileKind.SYMLINK: 0o777, FileKind.OTHER: 0o644}
 
 
 @dataclass(frozen=True, slots=True)
 class Inode:
-    """The state of a thing at one step. ``links`` is its number of names, ``owner`` its user and group."""
+    """The state of a thing (a file, directory or other object) at one step. ``links`` is its number of names, ``owner``
+    its user and group."""
 
     content: bytes = b""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
     links: int = 1
     mode: int = PERMISSIONS[FileKind.FILE]
     owner: tuple[int, int] = (0, 0)
-    modified: int | None = None  # time of modification (seconds since 1970), if an operation has set it last
+    # Time of modification (seconds since 1970), if the last change of the time was by an operation that sets it.
+    modified: int | None = None
 
     @property
     def size(self) -> int:
@@ -69,7 +72,7 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy with changes to any field but ``content``."""
+        """Return a copy with other values of any fields but ``content``."""
         return replace(self, **changes)
 
     @property
@@ -80,7 +83,7 @@ class Inode:
 def attributes(
     xattrs: Mapping[str, bytes], mode: int | None, owner: tuple[int, int] | None, modified: int | None
 ) -> Mapping[str, bytes]:
-    """Return extended attributes with MODE, OWNER and TIME, if these are known."""
+    """Return the extended attributes, with MODE, OWNER and TIME as further attributes if they are known."""
     known = {} if mode is None else {MODE: b"%03o" % mode}
     if owner is not None:
         known[OWNER] = b"%d:%d" % owner
@@ -90,7 +93,8 @@ def attributes(
 
 
 def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
-    """Return the path and the attribute that an operation sets or removes; None if it does neither."""
+    """Return the path and the attribute that an operation sets or removes; None if the operation is about no
+    attribute."""
     match operation:
         case ops.Setxattr(path, name) | ops.Removexattr(path, name):
             return path, name
@@ -105,14 +109,15 @@ def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """The file system after an operation: identities by name, the states of things, and open files by handle."""
+    """The file system after an operation: the identity of each name, the state of each thing, and the identity of each
+    open file by its handle."""
 
     names: Mapping[str, int]
     inodes: Mapping[int, Inode]
     handles: Mapping[str, int] = field(default_factory=dict)
 
     def thing(self, name: str) -> int:
-        """Return the identity of the thing with this path or handle. Raises KeyError if there is none."""
+        """Return the identity of the thing with this path or handle. Raises KeyError if nothing has that name."""
         return self.names[name] if name.startswith("/") else self.handles[name]
 
     def parents(self, thing: int) -> frozenset[int]:
@@ -123,24 +128,25 @@ class HistoryStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """All steps of a workload: ``steps[0]`` is the initial tree; ``steps[k]`` follows ``operations[k - 1]``."""
+    """All steps of a workload: ``steps[0]`` is the initial tree, and ``steps[k]`` follows ``operations[k - 1]``."""
 
     operations: tuple[Operation, ...]
     steps: tuple[HistoryStep, ...]
     things: tuple[Thing, ...]
-    data: Mapping[int, tuple[int, int, int]]  # by operation that writes, zeroes or moves: thing, offset, bytes
+    # For each operation that writes, zeroes or moves data: thing, offset, bytes.
+    data: Mapping[int, tuple[int, int, int]]
     at: At = At.ANY
     begun: Mapping[int, int] = field(default_factory=dict)
-    """By operation: the last operation that had returned when it began, if that is not the previous one."""
+    """For each operation, the last operation that had returned when it began, if that is not the previous operation."""
 
     def after(self, number: int) -> HistoryStep:
-        """Return the step after operation ``number``; the last one after those of the finish."""
+        """Return the step after operation ``number``. For operations of the finish, return the last step."""
         return self.steps[min(number, len(self.steps) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PerformedOperation:
-    """An operation as the agent performs it: with the bytes to write, and the offset of an append."""
+    """An operation as the agent performs it, with the bytes to write and the offset of an append."""
 
     operation: Operation
     number: int

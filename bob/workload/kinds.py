@@ -1,9 +1,10 @@
 """The kinds of changes that operations make, and how two changes are related. Finer tables (``bob matrix --rows
-pairs``) and models (:mod:`bob.apm`) are about kinds.
+pairs``) and models (:mod:`bob.apm`) are about these kinds.
 
 An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
-end of a file is an overwrite and an append; one with O_TRUNC is a truncate and an append. A file's first link is a
-create. ``fallocate keep`` changes nothing that can be read."""
+end of a file is an overwrite and an append. A write with O_TRUNC is a truncate and an append. The first link of a file
+is a create. ``fallocate keep`` changes nothing that a program can read.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHI
 
 
 class Relation(StrEnum):
-    """What two changes share: a file, else a directory that they change or are in, else nothing."""
+    """Something that two changes share: a file; otherwise a directory that they change or are in; otherwise nothing."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"
@@ -47,8 +48,8 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperationScope:
-    """``things`` that an operation writes to, creates, removes, names, moves or replaces, and the ``directories`` with
-    a name of them before or after it."""
+    """The ``things`` (files and directories) that an operation writes to, creates, removes, names, moves or replaces,
+    and the ``directories`` that have a name of them before or after the operation."""
 
     things: frozenset[int]
     directories: frozenset[int]
@@ -72,7 +73,7 @@ def changes(history: History) -> tuple[OperationChange, ...]:
 
 @lru_cache(maxsize=8)
 def single_changes(history: History) -> dict[int, OperationChange]:
-    """Return the changes by operations that make only one, by number."""
+    """Return by its number each operation's change, for the operations that make only one change."""
     counts = Counter(change.number for change in changes(history))
     return {change.number: change for change in changes(history) if counts[change.number] == 1}
 
@@ -85,7 +86,8 @@ def extent(history: History, number: int, *things: int) -> OperationScope:
 
 
 def relation(one: OperationScope, other: OperationScope) -> Relation:
-    """Return how two changes are related. Changes in a directory share it with changes to the directory itself."""
+    """Return how two changes are related. A change in a directory and a change of the directory itself share that
+    directory."""
     if one.things & other.things:
         return Relation.SAME_FILE
     if (one.directories | one.things) & (other.directories | other.things):

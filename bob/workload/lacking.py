@@ -1,4 +1,4 @@
-"""Workloads for file systems that lack operations: links, attributes, modes, and some of fallocate."""
+"""Workloads for file systems that lack some operations: links, attributes, modes, and kinds of fallocate."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -37,17 +37,17 @@ LACKABLE: dict[str, OperationTest] = {
     "zero": _allocating(Allocation.ZERO, Allocation.ZERO_KEEP),
     "collapse": _allocating(Allocation.COLLAPSE, Allocation.INSERT),
 }
-"""Tests for the operations that a file system may lack, by the words of its declaration."""
+"""For each word of a declaration of lacking operations, a test whether an operation is of that kind."""
 
 
 def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
-    """Return the kinds of operations in ``lacks`` that ``operations`` use."""
+    """Return the kinds of operations in ``lacks`` that occur in ``operations``."""
     return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
-    """Return ``workload`` without operations that the file system ``lacks``. Return None if nothing is left, or if
-    another operation depends on a removed one."""
+    """Return ``workload`` without the operations that the file system ``lacks``. Return None if no operation remains,
+    or if a remaining operation depends on a removed one."""
     left_out = [one for one in (*workload.setup, *workload.operations) if lacked([one], lacks)]
     setup, operations = (
         tuple(one for one in several if one not in left_out) for several in (workload.setup, workload.operations)
@@ -63,7 +63,7 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     try:
         simulate(kept)
     except RefusedError:
-        return None  # a renamed directory gave a removed object another path
+        return None  # a renamed directory gave an object of a removed operation another path
     return kept
 
 

@@ -1,6 +1,7 @@
-"""The language of operations, read and written: one a line, or several joined by ``;`` (``write /a 0 4096; fsync /a``).
-A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and says what was expected. ``path_in`` and
-similar functions return the value of a word, and raise ValueError if it does not fit."""
+"""The reader and writer of the language of operations. Operations stand one in a line, or several joined by ``;``
+(``write /a 0 4096; fsync /a``). A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and
+says what was expected. ``path_in`` and similar functions return the value of a word, and raise ValueError for an
+unfit word."""
 
 import math
 import re
@@ -17,21 +18,23 @@ from bob.workload.operations import Allocation, How, Operation, Replacing, Speci
 
 UNOBSERVED = frozenset({"lost+found", ".nilfs"})
 UNOBSERVED_PREFIX = ".bob-"
-"""Names at the top of a file system that are its own or bob's (bob.agent.inside.look leaves them out)."""
+"""The beginning of names at the top of a file system that belong to the file system itself or to bob
+(bob.agent.inside.look leaves them out)."""
 
 EARLIEST, LATEST = 400_000_000, 1_600_000_000
-"""Bounds of the times that an operation may set (seconds since 1970), before any recording."""
+"""Bounds of the times that an operation may set (seconds since 1970). They are before any recording."""
 
 _UNITS = {"K": 1024, "M": 1024 * 1024}
 _PIECE = re.compile(
     r"""( (?: \\. | '[^']*' | "(?: \\. | [^"\\] )*" | (?<=[^\s;])\# | [^\n;\#] )* ) (?: [;\n] | \#[^\n]*\n? | $ )""",
     re.VERBOSE | re.DOTALL,
 )
-"""An operation and its end: a semicolon, the end of the line or a comment, outside of quotes."""
+"""An operation and what ends it: a semicolon, the end of the line or a comment, outside of quotes."""
 
 
 def path_in(word: str) -> str:
-    """Return the path in ``word``. Raises ValueError if it is no path, or one that bob does not observe."""
+    """Return the path in ``word``. Raises ValueError if the word is not a path, or is a path that bob does not
+    observe."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"the path {word!r} must not contain {'..' if '..' in names else '.'}")
@@ -47,7 +50,8 @@ def file_in(word: str) -> str:
 
 
 def handle_in(word: str) -> str:
-    if not re.fullmatch(r"[A-Za-z]\w*", word, re.ASCII) or word in ("later", "directory"):  # words of a finish
+    # Words in the language of a finish.
+    if not re.fullmatch(r"[A-Za-z]\w*", word, re.ASCII) or word in ("later", "directory"):
         raise ValueError(f"{word!r} is neither an absolute path such as /d/a nor a handle such as f")
     return word
 
@@ -103,7 +107,8 @@ def _as(word: str) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """Reads a word (a tuple for several ``fields``), and writes it (None: left out)."""
+    """A kind of word. ``read`` returns the value of a word (a tuple for several ``fields``), and ``write`` returns the
+    word of a value (None: the word is left out)."""
 
     read: Callable[[str], Any]
     write: Callable[..., str | None] = str
@@ -135,7 +140,8 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The written form of an operation: its words give the fields ``names``, and the form itself the ``fixed`` ones."""
+    """The written form of an operation. The words after the verb give the fields ``names``; ``fixed`` has the fields
+    that the form itself gives."""
 
     verb: str
     usage: str
@@ -273,7 +279,7 @@ def parse(text: str) -> tuple[Operation, ...]:
 
 
 def places(text: str) -> list[tuple[int, int]]:
-    """Return the range of each operation in ``text``: its first character, and the one after its last."""
+    """Return the place of each operation in ``text``: its first character, and the one after its last."""
     pieces = [(match, match[1].strip()) for match in _PIECE.finditer(text)]
     starts = [(match.start(1) + match[1].index(piece), piece) for match, piece in pieces if piece]
     return [(start, start + len(piece)) for start, piece in starts]

@@ -1,8 +1,10 @@
-"""The logical operations of a workload, as plain data. Only :mod:`bob.agent.inside` performs them. Paths are absolute
-within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds of the guest's clock.
-Each operation opens its file, performs its system call and closes the file. :class:`Open` and :class:`Unnamed` keep a
-file open under a *handle*, a word without a slash. A handle can replace a path in operations on data and attributes, in
-syncs, and as the ``old`` name of a link."""
+"""The logical operations of a workload, as plain data. Only :mod:`bob.agent.inside` performs them.
+
+Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds of
+the guest's clock. Each operation opens its file, performs its system call and closes the file. :class:`Open` and
+:class:`Unnamed` keep a file open under a *handle*, a word without a slash. A handle can replace a path in operations on
+data and attributes, in syncs, and as the ``old`` name of a link.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +18,7 @@ class How(StrEnum):
     SYNC = "sync"
     DSYNC = "dsync"
     MMAP = "mmap"
-    TRUNC = "trunc"  # after O_TRUNC, so the write starts at offset 0
+    TRUNC = "trunc"  # the offset after O_TRUNC, so the write starts at 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Create:
 
 
 class Special(StrEnum):
-    """Special files of mknod(2); devices have the number 7:11."""
+    """Special files that mknod(2) makes. Devices have the number 7:11."""
 
     FIFO = "fifo"
     SOCKET = "socket"
@@ -41,7 +43,7 @@ class Mknod:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    path: str  # existing file or directory
+    path: str  # an existing file or directory
     handle: str
 
 
@@ -60,7 +62,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """write(2) at ``offset``; None: at the end of the file (O_APPEND)."""
+    """A write(2) at ``offset``; None for the end of the file (O_APPEND)."""
 
     path: str
     offset: int | None
@@ -70,7 +72,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class CopyRange:
-    """copy_file_range(2) of ``length`` bytes of ``source`` to the same place in ``path``."""
+    """A copy_file_range(2) of ``length`` bytes of ``source`` to the same place in ``path``."""
 
     source: str
     path: str
@@ -80,7 +82,7 @@ class CopyRange:
 
 @dataclass(frozen=True, slots=True)
 class Reflink:
-    """FICLONE of ioctl_ficlonerange(2): ``path`` shares all of ``source``."""
+    """A FICLONE of ioctl_ficlonerange(2), after which ``path`` shares all data of ``source``."""
 
     source: str
     path: str
@@ -111,7 +113,7 @@ class Allocation(StrEnum):
 
     @property
     def grows(self) -> bool:
-        """Whether a shorter file grows to the end of the range."""
+        """Return whether the operation grows a shorter file to the end of the range."""
         return self in (Allocation.GROW, Allocation.ZERO)
 
 
@@ -126,9 +128,9 @@ class Fallocate:
 class Replacing(StrEnum):
     """The effect of rename on an existing new name: the flags of renameat2(2)."""
 
-    REPLACE = "replace"  # it loses its file; no flag, as rename(2)
-    REFUSE = "noreplace"  # EEXIST: RENAME_NOREPLACE
-    EXCHANGE = "exchange"  # it must exist, and gets the old name: RENAME_EXCHANGE
+    REPLACE = "replace"  # the existing name loses its file; no flag, as rename(2)
+    REFUSE = "noreplace"  # the rename fails with EEXIST: RENAME_NOREPLACE
+    EXCHANGE = "exchange"  # the new name must exist, and its file gets the old name: RENAME_EXCHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,8 @@ class Chown:
 
 @dataclass(frozen=True, slots=True)
 class Utimes:
-    """utimensat(2) to ``seconds`` since 1970: an even number, as vfat keeps, and before any recording."""
+    """A utimensat(2) to ``seconds`` since 1970: an even number, since vfat keeps only these, and a time before any
+    recording."""
 
     path: str
     seconds: int
@@ -201,7 +204,7 @@ class Utimes:
 
 @dataclass(frozen=True, slots=True)
 class Fsync:
-    """fsync(2) of a file or directory; ``data_only`` makes it fdatasync(2)."""
+    """An fsync(2) of a file or directory. ``data_only`` makes it an fdatasync(2)."""
 
     path: str
     data_only: bool = False
@@ -216,21 +219,21 @@ class SyncFileRange:
 
 @dataclass(frozen=True, slots=True)
 class Msync:
-    """msync(2) with MS_SYNC of a shared mapping of the whole file, which must not be empty."""
+    """An msync(2) with MS_SYNC of a shared mapping of the whole file, which must not be empty."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """sync(2); ``this_only`` makes it syncfs(2) of the probed file system."""
+    """A sync(2). ``this_only`` makes it a syncfs(2) of the probed file system."""
 
     this_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Let ``seconds`` of the guest's clock pass (free if that clock is virtual)."""
+    """A pause of ``seconds`` of the guest's clock. It takes no real time if that clock is virtual."""
 
     seconds: float
 
@@ -243,9 +246,11 @@ class Acknowledge:
 
 
 DIRECTORY_OPERATIONS = Create | Mknod | Rename | Link | Symlink | Unlink | Mkdir | Rmdir
-WRITING_OPERATIONS = Write | CopyRange | Reflink  # they put bytes into a file, and create a missing one
+# Operations that put bytes into a file, and create the file if it does not exist.
+WRITING_OPERATIONS = Write | CopyRange | Reflink
 SYNC_OPERATIONS = Fsync | SyncFileRange | Msync | Sync
-CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge  # they change no name, byte or attribute
+# Operations that change no name, byte or attribute.
+CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge
 ATTRIBUTE_OPERATIONS = Setxattr | Removexattr | Chmod | Chown | Utimes
 Operation = (
     DIRECTORY_OPERATIONS
@@ -255,7 +260,7 @@ Operation = (
     | (Unnamed | Truncate | Fallocate)
 )
 
-NAMES = "path", "old", "new", "source"  # the fields of operations that are paths or handles
+NAMES = "path", "old", "new", "source"  # the fields of operations that contain paths or handles
 
 
 def names_of(operation: Operation) -> list[str]:
@@ -273,7 +278,7 @@ def parent(path: str) -> str:
 
 
 class At(StrEnum):
-    """The time of the crash: after the last operation has returned, or anywhere after the first was called."""
+    """The time of the crash: after the last operation has returned, or any time after the first was called."""
 
     END = "end"
     ANY = "any"
@@ -281,9 +286,12 @@ class At(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end of a recording: ``operations`` (an fsync, sync ...), or ``natural`` writeback until nothing is dirty and
-    the block layer is quiet. An unrelated small write ``phase`` seconds before the first operation opens a transaction,
-    so the kernel's periodic work falls at another moment (facts: natural writeback has phases)."""
+    """The end of a recording. It is ``operations`` (an fsync, sync ...), or ``natural`` writeback until nothing is
+    dirty and the block layer is quiet.
+
+    A ``phase`` shifts the kernel's periodic work to another time in the recording (facts: natural writeback has
+    phases): an unrelated small write, ``phase`` seconds before the first operation, opens a transaction.
+    """
 
     name: str
     operations: tuple[Operation, ...] = ()
@@ -292,7 +300,7 @@ class Finish:
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything is written when the recording ends."""
+        """Return whether everything is written when the recording ends."""
         return self.natural or any(isinstance(operation, Sync) for operation in self.operations)
 
 
@@ -301,7 +309,8 @@ NATURAL = Finish("natural", natural=True)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An initial tree (durable before recording), operations, a finish, the crash's time, and the data's pattern."""
+    """An initial tree (durable before the recording), the operations, a finish, the time of the crash, and the pattern
+    of the data."""
 
     name: str
     setup: tuple[Operation, ...]

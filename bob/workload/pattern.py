@@ -1,16 +1,18 @@
-r"""Contents that show in every few bytes which operation wrote them.
+r"""The pattern of written data, which shows in every few bytes which operation wrote them.
 
-A byte depends on the operation, the offset in the file, and the operation's *shade* (:mod:`bob.workload.shades`).
-*Cells* of 16 printable bytes are aligned to the file offset::
+A byte depends on the operation, on the offset in the file, and on the operation's *shade*, an alphabet that
+distinguishes writes to one place (:mod:`bob.workload.shades`). *Cells* of 16 printable bytes are aligned to the file
+offset::
 
     [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
-    [012C:00001A:7F]    operation 300: from 128 on they have four digits
-    {23XPZPPPPQaZWf}    the initial tree, [op80:00001A:7F] in shade 32; its operations begin at 0x80
-    \pq14;11112B;8G^    operation 3 in shade 1, where another one wrote in shade 0
+    [012C:00001A:7F]    operation 300: numbers from 128 on have four digits
+    {23XPZPPPPQaZWf}    [op80:00001A:7F] in shade 32: an operation of the initial tree, whose numbers begin at 0x80
+    \pq14;11112B;8G^    operation 3 in shade 1, where another operation wrote in shade 0
     <stale--medium!>    never written: the contents of the device before mkfs
 
-So bob can recognise any range, with unaligned ends, as data of operation k, zeros, stale medium or neither.
-Old recordings and witnesses have cells like ``<op03:00001a:7f>``, for all operations alike: shade ``UNSHADED``."""
+So bob can recognise any range, with unaligned ends, as data of operation k, zeros, stale medium or none of these. Old
+recordings and witnesses have cells like ``<op03:00001a:7f>``, which are alike for all operations: shade ``UNSHADED``.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,7 +37,7 @@ from bob.workload.shades import (
 
 __all__ = ["CELL_BYTES", "FIRST_SETUP_NUMBER", "STALE_CELL"]
 
-UNSHADED_PATTERN, PATTERN = 1, 2  # the first pattern, and today's
+UNSHADED_PATTERN, PATTERN = 1, 2  # the first pattern, and today's pattern
 UNSHADED = -1
 PATTERN_BLOCK_BYTES = 4096
 MOST_SETUP_OPERATIONS = 128
@@ -44,7 +46,7 @@ MAX_OPERATIONS = FIRST_SETUP_NUMBER + MOST_SETUP_OPERATIONS
 _SECTOR_BYTES = 512
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
-# Four digits are 0080 to 270f (9,999); other words name no operation.
+# Four digits are a number from 0080 to 270f (9,999). Other words stand for no operation.
 _FOUR = rb"00[89a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|1[0-9a-f]{3}|2[0-6][0-9a-f]{2}|270[0-9a-f]"
 _OLD_CELL = re.compile(rb"<(op[0-9a-f]{2}|" + _FOUR + rb"):([0-9a-f]{6}):([0-9a-f]{2})>")
 _WORD = re.compile(rb"op[0-9A-F]{2}|" + _FOUR.replace(b"a-f", b"A-F").replace(b"0f", b"0F"))
@@ -55,7 +57,7 @@ _DIGITS = [6, 7, 8, 9, 10, 11, 13, 14]
 
 
 class PatternCell(NamedTuple):
-    """The operation of a cell, its file offset (bytes), and its shade."""
+    """The operation of a cell, the cell's file offset (bytes), and the shade."""
 
     operation: int
     offset: int
@@ -63,7 +65,7 @@ class PatternCell(NamedTuple):
 
 
 def word_of(operation: int) -> bytes:
-    """Return the four bytes of a plain cell that identify its operation."""
+    """Return the four bytes that stand for the operation in a plain cell (shade 0)."""
     if operation >= FIRST_SETUP_NUMBER:
         return b"op%02X" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
     return (b"op%02X" if operation < _FIRST_SETUP_WORD else b"%04X") % operation
@@ -77,7 +79,8 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return by byte the shade that turns ``character`` at ``position`` into it; below 0 without one."""
+    """Return for each byte the shade that turns ``character`` at ``position`` into that byte; below 0 if no shade
+    does."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
@@ -95,8 +98,9 @@ def _block(operation: int, block: int, shade: int) -> bytes:
 
 
 def contents(operation: int, offset: int, length: int, shade: int | None = None) -> bytes:
-    """Return the ``length`` bytes that operation ``operation`` writes at file offset ``offset`` (bytes), by default in
-    its first shade. Raises ValueError for a number from ``MAX_OPERATIONS`` on, and for an unknown shade."""
+    """Return the ``length`` bytes that ``operation`` writes at file offset ``offset`` (bytes). The default is the
+    operation's first shade. Raises ValueError for an operation number from ``MAX_OPERATIONS`` on, and for an unknown
+    shade."""
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation number {operation} is out of range (0 to {MAX_OPERATIONS - 1})")
     if shade is None:
@@ -110,7 +114,7 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
 
 
 def stale(length: int) -> bytes:
-    """Return ``length`` bytes of a medium as before mkfs, from the beginning of a cell on."""
+    """Return ``length`` bytes of a medium as it was before mkfs, from the beginning of a cell on."""
     return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
 
 
@@ -131,7 +135,7 @@ def operations_in(data: bytes) -> frozenset[int]:
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
-    """Return how many bytes from ``position`` on continue ``cell``: a block, a sector, or 0."""
+    """Return how many bytes from ``position`` on continue the pattern of ``cell``: a block, a sector, or 0."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
         if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):
@@ -163,7 +167,7 @@ _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
 
 
 def place(data: bytes) -> PatternCell | None:
-    """Return the cell at the beginning of ``data``, or None."""
+    """Return the cell at the beginning of ``data``; None if there is not a cell."""
     return _place(data[:CELL_BYTES])
 
 
@@ -184,8 +188,8 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the only operation that can have written ``part`` of a cell at file offset ``offset``; None without
-    one."""
+    """Return the only operation that can have written ``part`` of a cell at file offset ``offset``; None if there are
+    none or several."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
@@ -211,8 +215,8 @@ def _words() -> dict[bytes, int]:
 def describe(data: bytes, offset: int = 0) -> str:
     """Return the sources of ``data`` from file offset ``offset`` (bytes) on: ``"operation 3 (512 B), zeros (3,584
     B)"``. Contents of the initial tree are ``initial data``. A cell that belongs to another offset is ``misplaced``.
-    Bytes that are neither data, zeros nor stale medium are ``unknown``. A few ambiguous bytes count with their
-    neighbours."""
+    Bytes that are neither data, zeros nor stale medium are ``unknown``. A few ambiguous bytes count as what their
+    neighbours are."""
     known = blake2b(data, digest_size=16).digest(), len(data), offset
     if known not in _DESCRIBED:
         if len(_DESCRIBED) == MOST_DESCRIBED:
@@ -265,7 +269,8 @@ def _source(cell: PatternCell) -> tuple[int, int]:
 
 
 def _uniform(block: bytes, offset: int) -> str | None:
-    """Return the name of a whole block of one kind. Cell by cell, a long file would take seconds."""
+    """Return the name of a whole block of one kind; None for other blocks. Without this shortcut, a long file would
+    take seconds, cell by cell."""
     if len(block) < PATTERN_BLOCK_BYTES:
         return None
     first = place(block)
@@ -276,7 +281,8 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """Return ``piece`` of a cell as two parts: the digits of two operations can form a third number."""
+    """Return ``piece`` of a cell as two parts of different sources. A piece may look like a third operation: the digits
+    of two operations can form its number."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])

@@ -1,4 +1,5 @@
-"""Workloads and finishes in run directories and witnesses (docs/formats.md): operations in the one-line language."""
+"""The documents of workloads and finishes in run directories and witnesses (docs/formats.md). Operations are in the
+one-line language."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class FinishDocument(Document, frozen=True, kw_only=True):
 
 
 class WorkloadDocument(Document, frozen=True, kw_only=True):
-    """A workload; old documents lack ``pattern``."""
+    """The document of a workload. Old documents lack ``pattern``."""
 
     name: str
     setup: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""The ``fs`` of a workload in Python: ``fs.write("/a", 0, 4096)`` performs the line ``write /a 0 4096``, in memory. It
-also answers questions about the tree."""
+"""The object ``fs`` of a workload in Python. The call ``fs.write("/a", 0, 4096)`` performs the line ``write /a 0 4096``
+in memory. ``fs`` also answers questions about the tree."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bob.workload.language import GRAMMAR, parse, parse_one, path_in, write_one
 from bob.workload.operations import Operation
 from bob.workload.simulation import RefusedError, Simulation
 
-_PART_BYTES = 512  # the shape of a file says of each such part whether it is zeros
+_PART_BYTES = 512  # bytes in a part of a file; :func:`shape` says of each part whether it is zeros
 
 
 class RefusedCall(OSError):
-    """A call that a file system would refuse; it changes nothing."""
+    """The error of a call that a file system would refuse. Such a call changes nothing."""
 
 
 class Stopped(BaseException):
-    """Ends a run of a file from within a call; ``except Exception`` does not catch it. ``error`` is the mistake of the
-    file; None if the run need not go on."""
+    """The exception that ends a run of a Python file from within a call. ``except Exception`` does not catch it.
+    ``error`` is the mistake in the file; None if the run only need not go on."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
@@ -33,8 +33,8 @@ class Stopped(BaseException):
 
 
 class SimulatedFileSystem:
-    """The file system of a run of the file ``name``, on the tree of ``setup``. ``stopped`` is what ended the run, if
-    anything did: a file that catches everything cannot hide it."""
+    """The file system of a run of the Python file ``name``, on the tree of ``setup``. ``stopped`` is the exception that
+    ended the run; None if the run was not ended. A file that catches every exception cannot hide it."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
@@ -67,13 +67,13 @@ class SimulatedFileSystem:
         return None if kind is None else kind.value
 
     def size(self, path: str) -> int:
-        """Return the size of a file (bytes). Raises Refused if it is not a file."""
+        """Return the size of a file (bytes). Raises Refused if the path is not of a file."""
         if self.performing.tree.kind(self._path(path)) is not FileKind.FILE:
             raise RefusedCall(f"fs.size({path!r}): {path} is not a file")
         return self.performing.tree.size(path)
 
     def names(self, path: str = "/") -> list[str]:
-        """Return the sorted names in a directory. Raises Refused if it is not a directory."""
+        """Return the sorted names in a directory. Raises Refused if the path is not of a directory."""
         if self.performing.tree.kind(self._path(path)) is not FileKind.DIRECTORY:
             raise RefusedCall(f"fs.names({path!r}): {path} is not a directory")
         above = path.rstrip("/")
@@ -81,7 +81,7 @@ class SimulatedFileSystem:
         return sorted(name for folder, _slash, name in names if folder == above and name)
 
     def tree(self) -> dict[str, int | None]:
-        """Return every name with the size of its file (bytes); None if it is not a file."""
+        """Return every name with the size of its file (bytes); None as the size of anything but a file."""
         tree = self.performing.tree
         return {one: tree.size(one) if tree.kind(one) is FileKind.FILE else None for one in sorted(tree.names)}
 
@@ -90,7 +90,8 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return what a crash depends on, but the layout: the tree at the last sync of all files, and later calls."""
+        """Return everything that the crash states depend on, except the layout on the disk: the tree at the last sync
+        of all files, and the later calls."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 
@@ -125,7 +126,8 @@ class SimulatedFileSystem:
         return self.stopped
 
 
-QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")  # operations have other names
+# Methods that are questions; no operation has one of these names.
+QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +136,12 @@ class Verb:
     name: str
 
     def __call__(self, *words: object) -> None:
-        """Perform it; ``words`` are those of the language, numbers may be numbers. Raises Refused."""
+        """Perform the operation. ``words`` are those of the language; a number may be an int. Raises Refused."""
         self.fs._call(self.name, words)
 
 
 def shape(step: HistoryStep, things: Sequence[Thing]) -> Hashable:
-    """Return all of a tree except the written bytes: names, hard links, kinds, sizes, zeros, attributes."""
+    """Return everything about a tree except the written bytes: names, hard links, kinds, sizes, zeros, attributes."""
     first: dict[int, str] = {}
     for path, identity in sorted(step.names.items()):
         first.setdefault(identity, path)
@@ -159,9 +161,9 @@ def _of_inode(inode: Inode) -> Hashable:
 def _line(verb: str, words: Sequence[object]) -> str:
     places = GRAMMAR[verb].usage.split()[1:]
     pairs = zip_longest(words, places[: len(words)], fillvalue="")
-    # The language writes a mode in octal; str(0o640) is 416.
+    # The language writes a mode in octal, but str(0o640) is 416.
     texts = (f"{word:03o}" if at == "MODE" and isinstance(word, int) else str(word) for word, at in pairs)
     return shlex.join([verb, *texts])
 
 
-_operation = lru_cache(4096)(parse_one)  # sequences of choices repeat the same operations
+_operation = lru_cache(4096)(parse_one)  # cached, since different sequences of choices repeat the same operations

@@ -1,8 +1,11 @@
-"""Shades make operations that write to one place differ in every byte. *Shade* n replaces each character of a cell by
-the n-th after it, in the alphabet of the position: printable characters except the stale medium's. So no byte is zero
-or stale, and two shades differ wherever plain cells agree. Plain cells coincide only in digits of the operations'
-numbers; then one operation takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at
-shade 0, which is plain text, and those of the initial tree at 32."""
+"""Shades, which make operations that write to one place differ in every byte.
+
+*Shade* n replaces each character of a cell (:mod:`bob.workload.pattern`) by the n-th character after it in the alphabet
+of the position: the printable characters except the stale medium's at that position. So no byte is zero or stale, and
+two shades differ wherever plain cells agree. Plain cells of two operations may also coincide in a digit of their
+numbers; then one of the operations takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations
+begin at shade 0, which is plain text. Operations of the initial tree begin at shade 32.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ STALE_CELL = b"<stale--medium!>"
 ALPHABET = 93  # characters in the alphabet of a position
 SHADES = 2 * ALPHABET
 SETUP_SHADE = 32
-FIRST_SETUP_NUMBER = 10_000  # numbers of the initial tree's operations begin here; a workload's are 1, 2, ...
-WORD = slice(1, 5)  # the place of the operation in a cell
-SHORT_BYTES = 2 * CELL_BYTES - 1  # a shorter range may lack a whole cell, which names its operation
+FIRST_SETUP_NUMBER = 10_000  # the first number of the initial tree's operations; a workload's numbers are 1, 2, ...
+WORD = slice(1, 5)  # the operation's place in a cell
+SHORT_BYTES = 2 * CELL_BYTES - 1  # bytes; a range that is not longer may lack a whole cell, which names its operation
 _HIGH = 0x80
 
 
@@ -41,7 +44,8 @@ def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 SHADED, PLAIN = _tables()
-"""By shade, position in the cell and byte: the byte in that shade, and back; 0 without one."""
+"""For each shade, position in the cell and byte: the byte in that shade, and the plain byte; 0 if the shade has
+none."""
 _PLACES = np.arange(CELL_BYTES)
 
 
@@ -51,7 +55,8 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """Return ``part`` of a cell, from ``position`` in the cell on, without the shade; 0 for a byte that it lacks."""
+    """Return ``part`` of a cell, from ``position`` in the cell on, without its shade; 0 for a byte that the shade does
+    not have."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -68,7 +73,7 @@ class _WrittenRange(NamedTuple):
 
 
 class Shades:
-    """Chooses the shades of a workload's operations in order: each depends on earlier ones alone."""
+    """The choice of the shades of a workload's operations, in order. Each shade depends only on earlier operations."""
 
     def __init__(self) -> None:
         self._shifted: set[Hashable] = set()
@@ -76,12 +81,12 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """Return the shade for operation ``number``, in cells ``word``, to write ``length`` bytes of ``thing`` at
-        ``start``. It differs in each byte from earlier writes to the same place. A range without a whole cell differs
-        from all writes, as long as shades last. Raises ValueError if no shade is left."""
+        """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at ``start``, in cells
+        with ``word``. The bytes differ, each for itself, from earlier writes to the same place. A range without a
+        whole cell differs from all writes, as long as there are shades. Raises ValueError if no shade remains."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
-        if thing in self._shifted:  # old data has moved: only the highest bit is sure to differ
+        if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ
             met = {*range(ALPHABET), *_taken(here, word)}
         else:
             met = _taken((one for one in here if one.start < made.stop and start < one.stop), word)
@@ -104,8 +109,8 @@ class Shades:
         return copied
 
     def shift(self, thing: Hashable) -> None:
-        """Note that contents of ``thing`` move: later writes must differ from all of it. Raises ValueError if they
-        cannot."""
+        """Record that contents of ``thing`` move, so later writes must differ from all earlier ones. Raises ValueError
+        if they cannot."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
             raise ValueError(
                 "too many operations wrote to a file before it is shifted for bob to distinguish later ones"
@@ -113,7 +118,8 @@ class Shades:
         self._shifted.add(thing)
 
     def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:
-        """Note a copy of ``source`` to the same place in ``thing``: later writes must differ from it."""
+        """Record a copy of ``source`` to the same place in ``thing``, so later writes must differ from the copied
+        data."""
         copied = [
             one._replace(start=max(one.start, start), stop=min(one.stop, start + length))
             for one in self._written.get(source, [])
@@ -123,7 +129,7 @@ class Shades:
 
 
 def first_shade(number: int) -> int:
-    """Return the shade of an operation where no other operation writes."""
+    """Return the shade of operation ``number`` if no other operation writes to the same place."""
     return SETUP_SHADE if number >= FIRST_SETUP_NUMBER else 0
 
 
@@ -134,7 +140,7 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """Return the shades that would make cells of ``word`` agree with one of ``others`` in a byte."""
+    """Return the shades in which cells of ``word`` would agree in a byte with one of the ranges ``others``."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

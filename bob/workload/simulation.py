@@ -1,5 +1,5 @@
-"""Performs a workload in memory, and refuses operations that a kernel would refuse. The results are the bytes that the
-agent writes, and the history that the presence oracle compares with a crash."""
+"""The simulation of a workload in memory, which refuses operations that a kernel would refuse. Its results are the
+bytes that the agent writes, and the history that the presence oracle compares with a crash."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,13 +13,14 @@ from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, PATTERN
 
-DIRECT_BYTES = 512  # offsets and lengths of direct I/O are multiples of it
-SHIFT_BYTES = 4096  # collapsed and inserted ranges begin and end at multiples of it
-LARGEST_FILE_BYTES = 256 * 1024 * 1024  # the history keeps each state of a file in memory
+DIRECT_BYTES = 512  # bytes; offsets and lengths of direct I/O are multiples of this
+SHIFT_BYTES = 4096  # bytes; collapsed and inserted ranges begin and end at multiples of this
+LARGEST_FILE_BYTES = 256 * 1024 * 1024  # a limit, since the history keeps each state of a file in memory
 
 
 class RefusedError(UsageError):
-    """A file system would refuse ``operation``, for the reason ``why``; or bob refuses it, if it ``is_too_large``."""
+    """The error of ``operation``, which a file system would refuse for the reason ``why``. bob itself refuses an
+    operation that ``is_too_large``."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
@@ -28,11 +29,12 @@ class RefusedError(UsageError):
 
 
 class _TooLarge(ValueError):
-    """A file would be larger than :data:`LARGEST_FILE_BYTES`."""
+    """The error of a file that would be larger than :data:`LARGEST_FILE_BYTES`."""
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
-    """Return the history of ``workload``, its setup and its operations, as performed. Raises RefusedError."""
+    """Return the history of ``workload``, then its setup and its operations, as the agent performs them. Raises
+    RefusedError."""
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     system.data.clear()
@@ -52,12 +54,12 @@ def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[File
     try:
         system, performed = _made(setup, pattern)
     except UsageError:
-        _made(setup, pattern, name)  # the same refusal, with the name
+        _made(setup, pattern, name)  # raises the same error, with the workload's name
         raise
     return system.copy(), performed
 
 
-@lru_cache(maxsize=4)  # thousands of workloads of a search have one setup, which may have large files
+@lru_cache(maxsize=4)  # cached, since thousands of workloads of a search have one setup, which may have large files
 def _made(
     setup: tuple[Operation, ...], pattern: int, name: str = ""
 ) -> tuple[FileTree, tuple[PerformedOperation, ...]]:
@@ -66,20 +68,21 @@ def _made(
 
 
 class Simulation:
-    """An unfinished workload: the operations ``done`` so far, on the ``tree`` of ``setup``. Raises RefusedError for a
-    setup that a file system would refuse, and UsageError for one with too many operations."""
+    """A workload that is still being written: the operations ``done`` so far, on the ``tree`` of ``setup``. Raises
+    RefusedError for a setup that a file system would refuse, and UsageError for a setup with too many operations."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self._name, self.setup, self.done = name, tuple(setup), list[Operation]()
         self.tree = self._again()
 
     def perform(self, operation: Operation) -> None:
-        """Perform ``operation``. Raises RefusedError if it is refused, UsageError if there are too many."""
+        """Perform ``operation``. Raises RefusedError if a file system would refuse it, UsageError if there are too
+        many."""
         number = len(self.done) + 1
         try:
             _perform(self.tree, operation, number, number, self._name)
         except UsageError:
-            self.tree = self._again()  # a refused operation may have been done in part
+            self.tree = self._again()  # a part of a refused operation may have been done
             raise
         self.done.append(operation)
 

@@ -1,4 +1,4 @@
-"""The steps of a recording, as the guest prints them, in words."""
+"""The steps of a recording in words. The guest prints the steps as it performs them."""
 
 import re
 
@@ -19,7 +19,7 @@ _WORDS = {
 
 
 def place_of(step: str, workload: Workload) -> str:
-    """Return the place of ``step`` in words, as in "in operation 1 (truncate /f 100)"; empty for an unknown step."""
+    """Return words that say where ``step`` is, as in "in operation 1 (truncate /f 100)"; empty for an unknown step."""
     if not (match := _OPERATION.fullmatch(step)):
         return _WORDS.get(step, "")
     number, when = int(match[1]), "in" if match[2] == "begin" else "after"
