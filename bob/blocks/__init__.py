@@ -1,1 +1,1 @@
-"""The name of every write, from the on-disk format of its file system; callers use :mod:`bob.blocks.naming`."""
+"""Names for all writes, from the on-disk formats of the file systems. Callers use :mod:`bob.blocks.naming`."""

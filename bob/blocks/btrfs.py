@@ -1,4 +1,4 @@
-"""btrfs on one device: superblocks, tree blocks with their changes, and data."""
+"""Names for writes of btrfs on one device: superblocks, tree blocks with their changes, and data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,8 @@ _LONGEST_LIST = 26  # characters for the names of trees
 
 @dataclass(frozen=True, slots=True)
 class TreeBlock:
-    """One tree block, and what it changes; ``copy`` if it is not the first copy."""
+    """One tree block, and what the write changes in it. ``copy`` is True if the write is not of the block's first
+    copy."""
 
     header: Any = field(repr=False)
     copy: bool
@@ -67,7 +68,7 @@ class Btrfs:
         return found + _tree_part(blocks)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn the extents of files from leaves, and the chunks from superblocks."""
+        """Learn the extents of files from leaves, and the chunks from superblocks, which are now on the medium."""
         for leaf in self._leaves:
             if int.from_bytes(leaf[88:96], "little") == form.FS_TREE:
                 self._learn(index, leaf_items(leaf))
@@ -114,7 +115,7 @@ class Btrfs:
         is_leaf = not header.level and len(data) >= self._trees.node_bytes
         if not is_leaf or header.owner not in (form.FS_TREE, form.LOG_TREE):
             return TreeBlock(header, copy)
-        # All copies of a block change the same, in any order.
+        # All copies of a block make the same changes, whichever copy comes first.
         if header.csum not in self._told:
             items = leaf_items(data)
             changed, gone = self._files.differences(items)

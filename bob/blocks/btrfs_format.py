@@ -39,7 +39,8 @@ HEADER = Struct(
 )  # struct btrfs_header, at the beginning of every tree block
 
 KEY = Struct("objectid" / Int64ul, "type" / Int8ul, "offset" / Int64ul)
-ITEM = Struct("key" / KEY, "offset" / Int32ul, "size" / Int32ul)  # btrfs_item; ``offset`` from the header's end
+# Btrfs_item; ``offset`` counts from the end of the header.
+ITEM = Struct("key" / KEY, "offset" / Int32ul, "size" / Int32ul)
 POINTER = Struct("key" / KEY, "blockptr" / Int64ul, "generation" / Int64ul)  # struct btrfs_key_ptr
 
 CHUNK = Struct(
@@ -51,13 +52,14 @@ CHUNK = Struct(
     Padding(2),
 )
 STRIPE = Struct("devid" / Int64ul, "offset" / Int64ul, Padding(16))
-CHUNK_STRIPED = 0x8 | 0x40 | 0x80 | 0x100  # RAID0, RAID10, RAID5 and RAID6 do not keep a chunk's bytes in order
+# Profiles (RAID0, RAID10, RAID5, RAID6) that do not keep a chunk's bytes in order.
+CHUNK_STRIPED = 0x8 | 0x40 | 0x80 | 0x100
 
 ROOT_ITEM = Struct(Padding(176), "bytenr" / Int64ul)
 FILE_EXTENT = Struct(Padding(20), "type" / Int8ul)
 FILE_EXTENT_INLINE = 0
 FILE_EXTENT_PLACE = Struct("disk_bytenr" / Int64ul, "disk_num_bytes" / Int64ul)
-"""The rest of struct btrfs_file_extent_item if it is not inline; 0 is a hole."""
+"""The part of struct btrfs_file_extent_item that follows if the extent is not inline. An address of 0 is a hole."""
 INLINE_AT = 21
 DIRECTORY_ITEM = Struct("location" / KEY, Padding(8), "data_len" / Int16ul, "name_len" / Int16ul, Padding(1))
 

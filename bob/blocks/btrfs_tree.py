@@ -1,4 +1,4 @@
-"""The trees of btrfs: blocks by logical address, and their items."""
+"""The trees of btrfs: their blocks by logical address, and the items in the blocks."""
 
 import struct
 from collections.abc import Iterator
@@ -8,7 +8,8 @@ from bob.blocks import btrfs_format as form
 from bob.blocks.items import ItemKey
 from bob.blocks.medium import OverlayMedium
 
-# A leaf has up to 650 items and construct takes 20 us for each: the fields and their order are those of form.ITEM.
+# A leaf has up to 650 items, and construct takes 20 us for each. So this parses items itself, with the fields of
+# form.ITEM.
 _ITEM = struct.Struct("<QBQII")
 _HEADER_BYTES = form.HEADER.sizeof()
 _KEY_BYTES = form.KEY.sizeof()
@@ -17,7 +18,8 @@ _MOST_BLOCKS = 1 << 14
 
 
 class Chunk(NamedTuple):
-    """``length`` bytes from logical address ``start``, at each of the ``stripes`` (device bytes)."""
+    """``length`` bytes from logical address ``start`` on. Each of ``stripes`` has a copy of them, at that byte of the
+    device."""
 
     start: int
     length: int
@@ -47,7 +49,7 @@ class Trees:
         self._chunks = list(dict.fromkeys([*self._chunks, *(chunk for chunk in found if chunk is not None)]))
 
     def place(self, physical: int) -> LogicalAddress | None:
-        """Return the logical address of device byte ``physical``; None outside all chunks."""
+        """Return the logical address of device byte ``physical``; None if the byte is not in a chunk."""
         for chunk in self._chunks:
             for copy, start in enumerate(chunk.stripes):
                 if start <= physical < start + chunk.length:
@@ -62,7 +64,7 @@ class Trees:
         return None
 
     def leaves(self, logical: int) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
-        """Yield owner and items of each undamaged leaf below ``logical``, in order."""
+        """Yield the owner and the items of each undamaged leaf below the tree block at ``logical``, in order."""
         yield from self._leaves(logical, _DEEPEST, [_MOST_BLOCKS])
 
     def is_block(self, data: bytes) -> bool:

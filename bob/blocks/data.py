@@ -9,7 +9,7 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
-    """Return ``written`` (from ``sector`` of its write on) as a part if it has a workload's data, else None."""
+    """Return ``written`` (from ``sector`` of its write on) as a part if it has a workload's data; otherwise None."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}
@@ -26,20 +26,20 @@ def data_part(written: bytes, sector: int, place: int | None) -> WritePart | Non
 
 
 def writers_of(data: bytes) -> str:
-    """Return words for the operations whose data is in a metadata block; empty if none."""
+    """Return words for the operations whose data is in a metadata block; empty if there is no such data."""
     numbers = operations_in(data)
     return operation_words([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
 
 
 def operation_words(operations: Sequence[int]) -> str:
-    """Return words for operations: "operations 3, 5 and initial data"."""
+    """Return words for several operations: "operations 3, 5 and initial data"."""
     own = [str(number) for number in sorted(set(operations)) if number < FIRST_SETUP_NUMBER]
     words = [f"operation{'s' * (len(own) > 1)} {', '.join(own)}"] if own else []
     return " and ".join(words + ["initial data"] * any(number >= FIRST_SETUP_NUMBER for number in operations))
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return a block of a file without a workload's data: zeros, or something else."""
+    """Return a block of a file that has none of a workload's data: zeros, or something else."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 
@@ -56,7 +56,8 @@ def _operations(sector: bytes) -> frozenset[int]:
 
 
 def _beginning(sector: bytes) -> frozenset[int]:
-    """Return the operation of a file shorter than one cell: its bytes, then zeros."""
+    """Return the operation that wrote a file shorter than one cell of the pattern. The sector has the file's bytes,
+    then zeros."""
     text = sector.rstrip(b"\0")
     number = author(text, 0) if 5 <= len(text) < CELL_BYTES else None
     return frozenset() if number is None else frozenset({number})

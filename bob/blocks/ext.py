@@ -1,4 +1,4 @@
-"""ext2, ext3 and ext4: the writes of a trace, in place and in the journal."""
+"""Names for writes of ext2, ext3 and ext4, in place and in the journal."""
 
 from collections.abc import Iterator
 

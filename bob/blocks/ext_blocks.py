@@ -1,4 +1,4 @@
-"""One block of ext2, ext3 or ext4, and what a write changes in it."""
+"""A name for one block of ext2, ext3 or ext4, and for what a write changes in it."""
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from bob.workload.pattern import STALE_CELL
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return what a block is: by fixed place, else by content, else by its known ``owner``."""
+    """Return the name of a block: by its fixed place if it has one, otherwise by its content, otherwise by its known
+    ``owner``."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)
@@ -26,7 +27,7 @@ def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: ExtGeometry, piece: BlockPiece, group: int) -> list[int]:
-    """Return the inodes that differ in a block of the inode table, without those that are only cleared."""
+    """Return the inodes that a write changes in a block of the inode table. Inodes that it only clears are left out."""
     count = len(piece.after) // geometry.inode_bytes
     if not count:
         return []

@@ -4,13 +4,13 @@ import struct
 
 from bob.blocks import ext_format as form
 
-# A chain has up to 340 entries in 4 KiB and construct takes 10 us for each: the order of fields is that of form.DIRENT.
+# A chain has up to 340 entries in 4 KiB, and construct takes 10 us for each. So this parses the fields of form.DIRENT.
 _DIRENT = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in form.DIRENT.subcons))
 
 
 def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
-    """Return the names in a directory block with their inodes; None for any other block. The chain must end where the
-    block does. ``inodes`` is the number of inodes of the file system."""
+    """Return the names in a directory block with their inodes; None for any other block. In a directory block, the
+    chain of entries ends where the block ends. ``inodes`` is the number of inodes of the file system."""
     found: dict[bytes, int] = {}
     at = 0
     while at < len(block):
@@ -30,7 +30,7 @@ def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
 
 
 def is_index(block: bytes) -> bool:
-    """Return whether a chain of entries is a root or node of a hashed directory's index."""
+    """Return whether a block is a root or node of a hashed directory's index, which looks like a chain of entries."""
     first = _DIRENT.unpack_from(block)
     if first[0] == 0 and first[1] == len(block) and not first[2]:
         counts = form.DX_COUNT_LIMIT.parse(block[form.DX_NODE_AT :])
@@ -43,7 +43,7 @@ def is_index(block: bytes) -> bool:
 
 
 def changes(before: dict[bytes, int] | None, after: dict[bytes, int]) -> tuple[str, ...]:
-    """Return what a directory block gains and loses: ("adds a, b", "removes c", "changes d")."""
+    """Return the names that a directory block gains and loses: ("adds a, b", "removes c", "changes d")."""
     old = before or {}
     sorts = (
         ("adds", [name for name in after if name not in old and name not in (b".", b"..")]),
@@ -59,6 +59,6 @@ def _told(names: list[bytes]) -> str:
 
 
 def printable(name: bytes) -> str:
-    """Return a file name for people, at most 24 characters."""
+    """Return a file name for people, in at most 24 characters."""
     text = "".join(char if char.isprintable() else "?" for char in name.decode("utf-8", "replace"))
     return text if len(text) <= 24 else text[:21] + "..."

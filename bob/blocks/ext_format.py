@@ -91,14 +91,15 @@ INODE = Struct(
     "file_acl_high" / Int16ul,
 )  # struct ext4_inode, its first 120 bytes
 
-DIRECT_BLOCKS = 12  # pointers of ``block`` to data; the other three lead to one, two and three levels of pointers
+# Pointers of ``block`` that lead to data; the other three lead to one, two and three levels of pointers.
+DIRECT_BLOCKS = 12
 
 DIRENT = Struct("inode" / Int32ul, "rec_len" / Int16ul, "name_len" / Int8ul, "file_type" / Int8ul)
-"""struct ext4_dir_entry_2; the name follows."""
+"""struct ext4_dir_entry_2, which the name follows."""
 
 DX_ROOT_AT = 24
 DX_ROOT_INFO = Struct("reserved" / Int32ul, "hash_version" / Int8ul, "info_length" / Int8ul, "levels" / Int8ul)
-"""struct dx_root_info, behind the entries "." and ".."."""
+"""struct dx_root_info, which follows the entries "." and ".."."""
 
 DX_NODE_AT = 8
 DX_COUNT_LIMIT = Struct("limit" / Int16ul, "count" / Int16ul)
@@ -109,6 +110,6 @@ EXTENT_HEADER_BYTES = 12
 EXTENT_BYTES = 12
 EXTENT = Struct("block" / Int32ul, "len" / Int16ul, "start_hi" / Int16ul, "start_lo" / Int32ul)
 EXTENT_INDEX = Struct("block" / Int32ul, "leaf_lo" / Int32ul, "leaf_hi" / Int16ul, Padding(2))
-LONGEST_WRITTEN_EXTENT = 32768  # EXT_INIT_MAX_LEN; the ``len`` of an extent without data is above this
+LONGEST_WRITTEN_EXTENT = 32768  # EXT_INIT_MAX_LEN: an extent without data has a ``len`` above this
 
 XATTR_MAGIC = b"\x00\x00\x02\xea"  # EXT4_XATTR_MAGIC: the first four bytes of a block of extended attributes

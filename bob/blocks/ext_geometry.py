@@ -1,4 +1,4 @@
-"""The places of metadata in ext2, ext3 and ext4, from superblock and group descriptors."""
+"""The places of metadata in ext2, ext3 and ext4, from the superblock and the group descriptors."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from bob.blocks import ext_format as form
 from bob.blocks.medium import OverlayMedium
 
 _MOST_GROUPS = 1 << 14
-_MOST_FIXED = 1 << 18  # blocks with copies: a damaged superblock claims billions
+_MOST_FIXED = 1 << 18  # fixed blocks that bob remembers, since a damaged superblock claims billions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ RESERVED = "reserved group descriptors"
 
 @dataclass(frozen=True, slots=True)
 class BlockGroup:
-    """The bitmaps of a block group, the first block of its inode table, and whether it is ``unused`` by inodes."""
+    """The bitmaps of a block group and the first block of its inode table. ``unused`` is True if the group has no
+    inodes in use."""
 
     block_bitmap: int
     inode_bitmap: int
@@ -36,14 +37,14 @@ class BlockGroup:
 
 
 def read_superblock(data: bytes) -> Any:
-    """Return the superblock in its 1,024 bytes; None if it has the wrong magic number."""
+    """Return the superblock in these 1,024 bytes; None if they have the wrong magic number."""
     if len(data) < form.SUPERBLOCK_BYTES or data[56:58] != form.MAGIC:
         return None
     return form.SUPERBLOCK.parse(data)
 
 
 class ExtGeometry:
-    """The places of one file system's metadata, in its blocks. Raises ValueError for a bad superblock."""
+    """The places of one file system's metadata, as block numbers. Raises ValueError for a bad superblock."""
 
     def __init__(self, medium: OverlayMedium) -> None:
         superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))
@@ -96,7 +97,8 @@ class ExtGeometry:
         return self.groups[group].inode_table * self.block_bytes + number * self.inode_bytes
 
     def _copies(self, superblock: Any, count: int) -> list[int]:
-        """Note superblocks and descriptors. Return the byte offset of each group's descriptor (the copy in use)."""
+        """Remember the places of superblocks and descriptors. Return the byte offset of each group's descriptor, in the
+        copy that is in use."""
         per_block = self.block_bytes // self._descriptor_bytes
         blocks = -(-count // per_block)
         meta = superblock.feature_incompat & form.INCOMPAT_META_BG

@@ -1,4 +1,4 @@
-"""The blocks of an inode of ext2, ext3 or ext4: by pointers or by extents."""
+"""The block map of an inode of ext2, ext3 or ext4, by pointers or by extents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from bob.blocks import ext_format as form
 from bob.blocks.owners import MOST_BLOCKS, role_of
 
-_DEEPEST = 5  # levels of a tree of extents (EXT4_MAX_EXTENT_DEPTH)
+_DEEPEST = 5  # levels in a tree of extents, at most (EXT4_MAX_EXTENT_DEPTH)
 
 
 class MapReader:
@@ -17,7 +17,7 @@ class MapReader:
         self._blocks = blocks
 
     def blocks_of(self, inode: Any) -> dict[int, str]:
-        """Return the blocks of a parsed inode in the order of the file, with their roles (see ``BlockOwner``)."""
+        """Return the blocks of a parsed inode in the order of the file, each with its role (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         role = role_of(inode.mode)
         if role is None:

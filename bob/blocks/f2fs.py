@@ -1,5 +1,5 @@
-"""f2fs: the areas of the disk, node blocks by their footer, and data by its pattern. The structures are from Linux
-``include/linux/f2fs_fs.h``, little-endian. Directories and all else stay unknown."""
+"""Names for writes of f2fs: by the areas of the disk, node blocks by their footer, and data by its pattern. The
+structures are from Linux ``include/linux/f2fs_fs.h``, little-endian. Directories and other blocks stay unknown."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ SUPERBLOCK = Struct(
     "nodes" / Int32ul,
     "summaries" / Int32ul,
     "main" / Int32ul,
-)  # struct f2fs_super_block, up to the main area; the last five fields are the first blocks of areas
+)  # struct f2fs_super_block, up to the main area; the last five fields are the first blocks of the areas
 FOOTER = Struct("node" / Int32ul, "inode" / Int32ul, "flags" / Int32ul, "version" / Int64ul, "next" / Int32ul)
 """struct node_footer: the end of a node block. In an inode's own block, ``node`` and ``inode`` are equal."""
 FOOTER_BYTES = 24
@@ -42,7 +42,8 @@ class F2fs:
         self.owners = Owners()
         self._medium = medium
         found = SUPERBLOCK.parse(medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof()))
-        self._starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)  # areas before main
+        # First blocks of the areas before the main area.
+        self._starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)
         self._main, self._blocks = found.main, found.blocks
         is_in_order = list(self._starts) == sorted(set(self._starts)) and self._starts[-1] < found.main < found.blocks
         if found.magic != MAGIC or 1 << found.log_block_bytes != BLOCK_BYTES or not is_in_order:
@@ -52,7 +53,7 @@ class F2fs:
         return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Do nothing: each node block has its own inode's number."""
+        """Do nothing, since each node block contains the number of its inode."""
 
     def _part(self, piece: BlockPiece) -> WritePart:
         if piece.block < self._main:

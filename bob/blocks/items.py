@@ -1,10 +1,10 @@
-"""The items of a tree in key order, to find what a new leaf changes (btrfs and reiserfs)."""
+"""The items of a tree of btrfs or reiserfs in the order of their keys, so that bob finds what a new leaf changes."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
 from typing import Any
 
-ItemKey = tuple[Any, ...]  # keys compare as the file system orders them
+ItemKey = tuple[Any, ...]  # tuples compare as the file system orders its keys
 
 
 class Items:
@@ -13,7 +13,8 @@ class Items:
         self._bodies: dict[ItemKey, bytes] = {}
 
     def differences(self, leaf: Mapping[ItemKey, bytes]) -> tuple[dict[ItemKey, bytes], dict[ItemKey, bytes]]:
-        """Return the items that are new or changed in ``leaf``, and those in its range of keys that it lacks."""
+        """Return the items that are new or changed in ``leaf``. Then return the known items in the leaf's range of keys
+        that the leaf lacks."""
         if not leaf:
             return {}, {}
         changed = {key: body for key, body in leaf.items() if self._bodies.get(key) != body}
@@ -29,7 +30,7 @@ class Items:
         return {key: self._bodies[key] for key in self._keys[start:stop]}
 
     def update(self, leaf: Mapping[ItemKey, bytes]) -> None:
-        """Replace all items in the range of keys of ``leaf`` by its items."""
+        """Replace all items in the range of keys of ``leaf`` by the items of ``leaf``."""
         changed, gone = self.differences(leaf)
         for key in gone:
             del self._bodies[key]

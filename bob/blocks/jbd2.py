@@ -1,4 +1,5 @@
-"""The journal of ext3 and ext4, big-endian (Linux ``include/linux/jbd2.h``): its transactions, and the blocks in it."""
+"""The journal of ext3 and ext4, big-endian (Linux ``include/linux/jbd2.h``): its transactions, and the copies of blocks
+in it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,8 +16,8 @@ INCOMPAT_64BIT = 0x2
 INCOMPAT_CSUM_V2 = 0x8
 INCOMPAT_CSUM_V3 = 0x10
 
-TAG_ESCAPE = 0x1  # the copy has zeros in place of the journal's magic number (its first four bytes)
-TAG_SAME_UUID = 0x2  # no UUID follows the tag
+TAG_ESCAPE = 0x1  # the copy has zeros where the block has the journal's magic number (in its first four bytes)
+TAG_SAME_UUID = 0x2  # the tag is not followed by a UUID
 TAG_LAST = 0x8
 
 UUID_BYTES = 16
@@ -36,27 +37,28 @@ SUPERBLOCK = Struct(
     Padding(4),
     "feature_incompat" / Int32ub,
     Padding(4),
-)  # struct journal_superblock_s; ``start`` is 0 if the journal is empty. Only version 2 has features
+)  # struct journal_superblock_s; ``start`` is 0 if the journal is empty. Only version 2 has fields for features
 
 TAG = Struct("blocknr" / Int32ub, "checksum" / Int16ub, "flags" / Int16ub)
-"""struct journal_block_tag_s; ``t_blocknr_high`` follows where the journal has INCOMPAT_64BIT."""
+"""struct journal_block_tag_s. ``t_blocknr_high`` follows if the journal has INCOMPAT_64BIT."""
 TAG_HIGH = Int32ub
 TAG3 = Struct("blocknr" / Int32ub, "flags" / Int32ub, "blocknr_high" / Int32ub, "checksum" / Int32ub)
 """struct journal_block_tag3_s."""
 
 REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
-"""struct jbd2_journal_revoke_header_s; ``count`` is the used bytes of the block, with this header."""
+"""struct jbd2_journal_revoke_header_s. ``count`` is the number of used bytes of the block, including this header."""
 
 
 class Tag(NamedTuple):
-    """One entry of a descriptor block: the copied block, and whether zeros replace a magic number in the copy."""
+    """One entry of a descriptor block: the number of the copied block, and whether zeros replace a magic number in the
+    copy."""
 
     home: int
     escaped: bool
 
 
 class Jbd2Journal:
-    """The journal in ``blocks`` of a file system, in the journal's order."""
+    """The journal in these ``blocks`` of a file system, which are in the journal's order."""
 
     def __init__(self, blocks: Sequence[int], read: Callable[[int], bytes]) -> None:
         self._blocks = blocks
@@ -116,7 +118,7 @@ class Jbd2Journal:
         return int(superblock.feature_incompat)
 
     def _tags(self, data: bytes) -> Iterator[Tag]:
-        """Yield the tags of a descriptor block (their lengths: journal_tag_bytes() of fs/jbd2/journal.c)."""
+        """Yield the tags of a descriptor block. Their lengths are those of journal_tag_bytes() in fs/jbd2/journal.c."""
         features = self._features()
         high = bool(features & INCOMPAT_64BIT)
         version_3 = bool(features & INCOMPAT_CSUM_V3)

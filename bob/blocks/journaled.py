@@ -11,28 +11,28 @@ from bob.blocks.parts import BlockKind, BlockPiece, WritePart, journal
 
 
 class JournaledBlock(NamedTuple):
-    """The content ``data`` that a block of the journal holds for block ``home`` of the file system."""
+    """A copy in a journal: the content ``data`` for block ``home`` of the file system."""
 
     home: int
     data: bytes
 
 
 class Journal(Protocol):
-    """A journal. Callers show it its blocks as they are written."""
+    """A journal. Callers pass it each of its blocks in the order of writing."""
 
     def has(self, block: int) -> bool:
         """Return whether ``block`` of the file system belongs to the journal."""
 
     def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
-        """Return what ``block`` is, or the copy that it holds."""
+        """Return what ``block`` of the journal is, or the copy that it has of another block."""
 
     def landed(self, block: int, data: bytes) -> None:
-        """Learn from a written descriptor block what the blocks after it will hold."""
+        """Learn from a written descriptor block which blocks the copies after it are of."""
 
 
 class Journaled(ABC):
     """A file system of ``blocks`` blocks of ``block_bytes``. ``_latest`` is the device as if each copy in the journal
-    were in place already, so a write to the journal shows what it changes."""
+    were already in place. So bob sees what a write to the journal changes."""
 
     def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
         self.owners = Owners()
@@ -59,11 +59,12 @@ class Journaled(ABC):
 
     @abstractmethod
     def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
-        """Return what a block at its home is; not ``is_home`` if a copy in the journal only is to go there."""
+        """Return the name of a block at its home. ``is_home`` is False if a copy in the journal is only meant for that
+        place."""
 
     @abstractmethod
     def _learn(self, index: int, piece: BlockPiece, *, is_home: bool) -> None:
-        """Follow what a block says of others, now that it is at its home or in the journal."""
+        """Learn what a block says about other blocks. The block is at its home (``is_home``), or in the journal."""
 
     def _part(self, index: int, piece: BlockPiece) -> WritePart:
         if self._journal is None or not self._journal.has(piece.block):

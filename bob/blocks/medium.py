@@ -12,7 +12,8 @@ _SECTORS = PAGE_BYTES // SECTOR_BYTES
 
 
 class OverlayMedium:
-    """``length`` bytes; ``sector`` gives the 512 bytes of the base image by number."""
+    """A medium of ``length`` bytes on top of a base image. ``sector`` returns the 512 bytes of a sector of the base
+    image by its number."""
 
     def __init__(self, length: int, sector: Callable[[int], bytes]) -> None:
         self.length = length
@@ -23,7 +24,7 @@ class OverlayMedium:
         return OverlayMedium(self.length, self._sector)
 
     def read(self, at: int, length: int) -> bytes:
-        """Return ``length`` bytes from byte ``at``; fewer where the device ends."""
+        """Return ``length`` bytes from byte ``at`` on, or fewer where the device ends."""
         if at < 0 or at >= self.length:
             return b""
         stop = min(at + length, self.length)
@@ -35,7 +36,7 @@ class OverlayMedium:
         return b"".join(pages)[skip : skip + stop - at]
 
     def write(self, at: int, data: bytes) -> None:
-        """Put ``data`` at byte ``at``, up to the end of the device."""
+        """Write ``data`` from byte ``at`` on, up to the end of the device."""
         position = 0
         while position < len(data) and 0 <= at + position < self.length:
             number, skip = divmod(at + position, PAGE_BYTES)

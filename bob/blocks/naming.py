@@ -1,4 +1,5 @@
-"""A name for every write of a trace: by its blocks' content (magic numbers, a workload's data), then by place."""
+"""A name for every write of a trace: first by the content of its blocks (magic numbers, a workload's data), then by the
+place of its blocks."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -30,14 +31,15 @@ _FAMILIES: Mapping[str, Callable[[OverlayMedium], Family]] = {
     "f2fs": F2fs,
 }
 
-_DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)  # raised for a damaged block
+# Errors that parsers raise for a damaged block.
+_DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
-    """Return one name per write of the trace, in order. Never raises for the content of blocks. ``fs`` is the driver's
-    name: if it is unknown, bob recognises only data. ``inodes`` has paths by inode number."""
+    """Return one name for each write of the trace, in order. Never raises for the content of blocks. ``fs`` is the
+    driver's name; for an unknown driver, bob recognises only data. ``inodes`` has the path of each inode number."""
     medium = OverlayMedium(base.length, base.sector)
-    # A volume on several disks has its own places.
+    # A volume on several disks has places of its own, which are not places on a disk.
     family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)
     found: list[Sequence[WritePart]] = []
     for write in trace.writes:

@@ -1,4 +1,4 @@
-"""An unknown or damaged file system: bob recognises only data and superblocks."""
+"""Names for writes of an unknown or damaged file system: bob recognises only data and superblocks."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _SUPERBLOCKS = (
     (65536, 64, b"_BHRfS_M"),
     (65536, 52, b"ReIsEr"),
     (1024, 0, b"\x10\x20\xf5\xf2"),
-)  # byte offset, offset in the superblock, magic number (xfs, ext, btrfs, reiserfs, f2fs)
+)  # byte of the superblock, byte of the magic number in it, and the magic number (xfs, ext, btrfs, reiserfs, f2fs)
 
 
 class Other:

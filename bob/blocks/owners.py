@@ -1,23 +1,24 @@
-"""The file of each block, at each write of a trace. A file system often writes a block before its map. So a block
-without an owner belongs to the next file that claims it."""
+"""The file that owns each block, at each write of a trace. A file system often writes a block before the map that
+points to it. So if a block has no owner yet, bob takes the next file that claims it."""
 
 import stat
 from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
-MOST_BLOCKS = 1 << 18  # per file: damaged maps name billions
+MOST_BLOCKS = 1 << 18  # blocks of one file that bob remembers, since a damaged map names billions
 
 
 class BlockOwner(NamedTuple):
-    """The inode of a block, and the block's role: ``data``, ``directory``, ``symlink``, ``map`` or ``attributes``."""
+    """The inode that owns a block, and the block's role: ``data``, ``directory``, ``symlink``, ``map`` or
+    ``attributes``."""
 
     inode: int
     role: str
 
 
 class Owners:
-    """Claims of inodes on blocks, by the index of the claiming write; -1 for the base image."""
+    """The claims of inodes on blocks. Each has the index of the write that makes it; -1 for the base image."""
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}
@@ -25,7 +26,7 @@ class Owners:
         self._maps: dict[int, dict[int, str]] = {}
 
     def remap(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
-        """Give ``inode`` these blocks, with their roles, from write ``index`` on."""
+        """Replace the blocks of ``inode`` by these blocks, with their roles, from write ``index`` on."""
         old = self._maps.get(inode, {})
         if old == blocks:
             return
@@ -42,7 +43,8 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the last owner (with this ``role``, if given) of ``block`` up to write ``index``, else the next."""
+        """Return the last owner of ``block`` up to write ``index``; if there is none, the next owner. With ``role``,
+        only owners in that role count."""
         times = self._times.get(block)
         if times is None:
             return None
@@ -51,7 +53,7 @@ class Owners:
         if now >= 0 and claims[now] is not None:
             return claims[now]
         following = next((claim for claim in claims[now + 1 :] if claim is not None), None)
-        # Freed and not used again: what is still written there was the former owner's.
+        # The block is free and not used again, so later writes of it are still of the former owner's content.
         return following or next((claim for claim in reversed(claims[: now + 1]) if claim is not None), None)
 
     def blocks(self, inode: int) -> Mapping[int, str]:
@@ -64,7 +66,7 @@ class Owners:
 
 
 def role_of(mode: int) -> str | None:
-    """Return the role of the blocks of a file of this mode; None for device nodes and unused inodes."""
+    """Return the role of the blocks of a file with this mode; None for device nodes and unused inodes."""
     if stat.S_ISDIR(mode):
         return "directory"
     if stat.S_ISLNK(mode):

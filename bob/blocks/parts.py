@@ -1,4 +1,4 @@
-"""The parts of a write, before they become words."""
+"""The parts of a write, which :mod:`bob.blocks.summary` turns into words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from bob.blocks.owners import BlockOwner, Owners
 
 
 class BlockKind(StrEnum):
-    """The kind of a block. Everything in a journal or log is JOURNAL, even a copy of file data."""
+    """The kind of a block. Every block in a journal or log is of kind JOURNAL, even a copy of file data."""
 
     DATA = auto()
     JOURNAL = auto()
@@ -19,8 +19,8 @@ class BlockKind(StrEnum):
 
 
 class DataRun(NamedTuple):
-    """Sectors ``first`` to ``last`` (inclusive) of the write, with data of ``operation``. The operations that set up
-    the initial tree count as one, ``FIRST_SETUP_NUMBER``."""
+    """Sectors ``first`` to ``last`` (inclusive) of the write, which have data of ``operation``. All operations that set
+    up the initial tree count as one operation, ``FIRST_SETUP_NUMBER``."""
 
     operation: int
     first: int
@@ -29,9 +29,12 @@ class DataRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WritePart:
-    """One block of a write, or several (``blocks``) of one sort. ``place`` is a key of the family's :class:`Owners`,
-    which know the file; ``role`` is set if the content shows it. ``of`` is the inode whose number is in the block. The
-    write changes ``inodes``; ``notes`` say what else."""
+    """One block of a write, or several (``blocks``) of one sort.
+
+    ``place`` is a key of :class:`Owners`, which know the file that owns the block. ``role`` is set if the block's
+    content shows its role. ``of`` is the inode whose number is in the block. ``inodes`` are the inodes that the write
+    changes, and ``notes`` say what else it changes.
+    """
 
     kind: BlockKind
     what: str
@@ -48,7 +51,7 @@ UNKNOWN = WritePart(BlockKind.UNKNOWN, "unknown")
 
 
 def unknown(place: int) -> WritePart:
-    """Return an unknown block at ``place``; later writes may show which file owns it."""
+    """Return an unknown block at ``place``. Later writes may show which file owns the block."""
     return replace(UNKNOWN, place=place)
 
 
@@ -70,7 +73,7 @@ _BY_ROLE = {
 
 
 def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
-    """Return ``part``; if its kind is unknown, with the kind and name that its ``owner`` implies."""
+    """Return ``part``. If its kind is unknown, give it the kind and name that its ``owner`` implies."""
     if part.kind is not BlockKind.UNKNOWN or owner is None:
         return part
     kind, what = _BY_ROLE[owner.role]
@@ -79,8 +82,8 @@ def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
 
 @dataclass(frozen=True, slots=True)
 class BlockPiece:
-    """The part of a write in one block: ``block`` is its number, ``sector`` its beginning in the write. ``before`` and
-    ``after`` are the whole block without and with this write."""
+    """The piece of a write that lies in one block. ``block`` is the block's number, ``sector`` the beginning of the
+    piece in the write. ``before`` and ``after`` are the whole block without and with this write."""
 
     block: int
     sector: int
@@ -95,13 +98,13 @@ class BlockPiece:
 
 
 class Family(Protocol):
-    """A family of file systems, which sees the writes of a trace one after the other. Callers use ``parts`` before a
-    write is on the medium, and ``landed`` after that. Offsets are image bytes."""
+    """A family of file systems with one on-disk format. It sees the writes of a trace one after the other. Callers use
+    ``parts`` before a write is on the medium, and ``landed`` after that. Offsets are in bytes of the image."""
 
     owners: Owners
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """Return what write ``index`` consists of."""
+        """Return the parts of write ``index``."""
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Process write ``index``, which is now on the medium: which files own which blocks."""
+        """Learn from write ``index``, which is now on the medium, which files own which blocks."""

@@ -20,13 +20,13 @@ SUPERBLOCK = Struct(
     "umount_state" / Int16ul,
     "magic" / Bytes(10),
     Padding(12),
-)  # struct reiserfs_super_block; the journal's header follows its ``journal_size`` blocks
+)  # struct reiserfs_super_block; the journal's header comes after the ``journal_size`` blocks of the journal
 UMOUNT_VALID = 1
 
-JOURNAL_MAGIC = b"ReIsErLB"  # 12 bytes before the end of a descriptor block
+JOURNAL_MAGIC = b"ReIsErLB"  # in the last 12 bytes of a descriptor block
 JOURNAL_MAGIC_BYTES = 12
 JOURNAL_DESCRIPTOR = Struct("trans_id" / Int32ul, "len" / Int32ul, "mount_id" / Int32ul)
-"""struct reiserfs_journal_desc; the homes of the first (blocksize - 24) / 4 blocks follow."""
+"""struct reiserfs_journal_desc, which the homes of the first (blocksize - 24) / 4 blocks follow."""
 JOURNAL_HEADER = Struct("last_flush_trans_id" / Int32ul, "first_unflushed_offset" / Int32ul, "mount_id" / Int32ul)
 
 BLOCK_HEAD = Struct("level" / Int16ul, "nr_item" / Int16ul, "free_space" / Int16ul, Padding(18))
@@ -35,7 +35,8 @@ LEAF_LEVEL = 1
 HIGHEST_LEVEL = 7
 
 KEY_BYTES = 16
-CHILD = Struct("block" / Int32ul, "size" / Int16ul, Padding(2))  # disk_child: behind a node's keys, one more than those
+# Disk_child; they follow a node's keys, and are one more than the keys.
+CHILD = Struct("block" / Int32ul, "size" / Int16ul, Padding(2))
 
 ITEM_HEAD = Struct(
     "dir_id" / Int32ul,
@@ -45,7 +46,7 @@ ITEM_HEAD = Struct(
     "length" / Int16ul,
     "location" / Int16ul,
     "version" / Int16ul,
-)  # struct item_head; the type is in the upper 4 bits of ``offset`` if ``version`` is 1, else its upper 32
+)  # struct item_head; the type is in the upper 4 bits of ``offset`` if ``version`` is 1, otherwise in its upper 32 bits
 
 STAT_DATA, INDIRECT, DIRECT, DIRECTORY = 0, 1, 2, 3
 OLD_TYPES = {0: STAT_DATA, 0xFFFFFFFE: INDIRECT, 0xFFFFFFFF: DIRECT, 500: DIRECTORY}

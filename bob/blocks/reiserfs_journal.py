@@ -1,4 +1,4 @@
-"""The journal of reiserfs: its transactions, and which blocks it holds copies of."""
+"""The journal of reiserfs: its transactions, and which blocks it has copies of."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,8 @@ from bob.blocks.parts import WritePart, journal
 
 
 class ReiserfsJournal:
-    """The journal: ``size`` blocks from block ``first`` on, then its header; ``read`` returns any file-system block."""
+    """The journal: ``size`` blocks from block ``first`` on, then its header. ``read`` returns any block of the file
+    system."""
 
     def __init__(self, first: int, size: int, read: Callable[[int], bytes]) -> None:
         self._first, self._size = first, size

@@ -10,14 +10,16 @@ from bob.blocks.data import writers_of
 from bob.blocks.ext_directories import printable
 from bob.blocks.items import ItemKey
 
-# A leaf has up to 160 items and construct takes 20 us for each: the order of fields is that of form.ITEM_HEAD.
+# A leaf has up to 160 items, and construct takes 20 us for each. So this parses the fields of form.ITEM_HEAD.
 _ITEM_HEAD = struct.Struct("<IIQHHHH")
-_ENTRY_HEAD = struct.Struct("<IIIHH")  # reiserfs_de_head, at the start of a directory item; location and state are last
+# Reiserfs_de_head, at the start of a directory item; its last fields are location and state.
+_ENTRY_HEAD = struct.Struct("<IIIHH")
 _MOST_NODES = 1 << 14
 
 
 def level_of(block: bytes) -> int:
-    """Return the level of a tree node, 1 for a leaf; 0 for other blocks (is_leaf and is_internal of stree.c)."""
+    """Return the level of a tree node (1 for a leaf), or 0 for other blocks, as is_leaf and is_internal of stree.c
+    do."""
     head = form.BLOCK_HEAD.parse(block[: form.BLOCK_HEAD_BYTES].ljust(form.BLOCK_HEAD_BYTES, b"\0"))
     if not form.LEAF_LEVEL <= head.level <= form.HIGHEST_LEVEL or head.free_space > len(block):
         return 0
@@ -38,12 +40,12 @@ def level_of(block: bytes) -> int:
 
 
 def leaf_items(block: bytes) -> dict[ItemKey, bytes]:
-    """Return the items of a leaf by key (directory, object, offset, type), without the counts of entries."""
+    """Return the items of a leaf by key (directory, object, offset, type). Their counts of entries are left out."""
     return {key: block[start : start + length] for key, start, length in _heads(block)}
 
 
 def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[ItemKey, bytes]]:
-    """Yield the items of each undamaged leaf below block ``root``, in order."""
+    """Yield the items of each undamaged leaf below the tree block ``root``, in order."""
     yield from _leaves(read, root, form.HIGHEST_LEVEL + 1, [_MOST_NODES])
 
 
@@ -59,7 +61,8 @@ def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
 def notes(
     before: Mapping[ItemKey, bytes], changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]
 ) -> tuple[str, ...]:
-    """Return what a write of a leaf changes: names, and data in it. ``before`` has the old items of ``changed``."""
+    """Return what a write of a leaf changes: names, and the data in the leaf. ``before`` has the old items of
+    ``changed``."""
     old = _names({**before, **gone})
     new = _names(changed)
     sorts = (("adds", sorted(new - old)), ("removes", sorted(old - new)))
@@ -74,7 +77,7 @@ def _names(items: Mapping[ItemKey, bytes]) -> set[bytes]:
         if key[3] != form.DIRECTORY:
             continue
         stop = len(body)
-        # How many entries there are is where the first name (the last in the item) begins to be.
+        # The heads of the entries end where the first name begins: that of the last entry, which is last in the item.
         count = 0
         while (count + 1) * _ENTRY_HEAD.size <= stop:
             location, state = _ENTRY_HEAD.unpack_from(body, count * _ENTRY_HEAD.size)[3:]

@@ -1,4 +1,4 @@
-"""The parts of a write in one short line."""
+"""A short line of words for the parts of a write."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,20 +12,20 @@ from bob.blocks.owners import BlockOwner
 from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
-LONGEST = 90  # characters of a line
+LONGEST = 90  # characters in a line, at most
 
 _LONGEST_PATH = 28
-_FEW = 2  # paths that bob rather names than inode numbers
+_FEW = 2  # if a write changes no more inodes than these, bob gives their paths instead of their numbers
 
 _FOR_INODES, _FOR_INODE, _FOR_COUNT = 34, 22, 12
-"""Characters for inodes beside notes: several, one, or only their count."""
+"""Characters for the inodes beside the notes: for several inodes, for one, or only for their count."""
 
-_FOR_NOTES = 24  # characters; if notes have fewer, bob only counts inodes
+_FOR_NOTES = 24  # characters; if the notes would get fewer, bob gives only the number of inodes
 
 _LEAST_NOTES = 20
 
 _OF_A_TRANSACTION = r"journal (?:(?:descriptor|commit|revoke) block|block of an unknown type|copy of|data)\b"
-"""Names of the blocks of a journal's transaction (ext3, ext4, reiserfs)."""
+"""Names of the blocks in a transaction of a journal (ext3, ext4, reiserfs)."""
 
 Owned = Callable[[int, str | None], BlockOwner | None]
 
@@ -33,7 +33,7 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 @dataclass(frozen=True, slots=True)
 class BlockName:
     """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others. Writes of
-    one sort share its words; the last part of the most common kind decides."""
+    one sort share the words of the sort. The last part of the write's most common kind decides the sort."""
 
     kind: BlockKind
     text: str
@@ -65,12 +65,12 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 def sort_of(kind: BlockKind, what: str) -> str:
     """Return ``what`` without the details that differ between blocks of one sort. All blocks of a journal's transaction
-    are one sort: if any is lost, recovery ignores the transaction."""
+    are of one sort: if any of them is lost, recovery ignores the transaction."""
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
         return "journal transaction"
-    if " tree blocks of " in what:  # only a log is always written by itself
+    if " tree blocks of " in what:  # in btrfs, only a log tree is always written separately
         return "log tree" if kind is BlockKind.JOURNAL else "tree blocks"
     head = re.split("[,(:;]", what)[0]
     head = re.sub(r"(?:\b(?:of|at|in) (?:(?:transaction|group|block|inode) )?)?\b\d[\d/]*", "", head)
@@ -109,8 +109,8 @@ def numbers(values: Sequence[int]) -> str:
 
 
 def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
-    """Return what a block of a bitmap marks: "allocates block 5", "frees 40". Bit 0 stands for number ``first``; bits
-    from ``most`` on mean nothing."""
+    """Return the changes that a block of a bitmap shows: "allocates block 5", "frees 40". Bit 0 stands for number
+    ``first``. Bits from number ``most`` on have no meaning."""
     old, new = (
         np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
         for data in (piece.before, piece.after)
@@ -125,7 +125,8 @@ def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple
 
 
 def inode_changes(links: tuple[int, int], sizes: tuple[int, int], *, is_new: bool) -> tuple[str, ...]:
-    """Return what a write changes in an inode, by its numbers of names and its sizes (bytes) before and after."""
+    """Return the changes that a write makes in an inode, given its numbers of names and its sizes (bytes) before and
+    after."""
     if is_new or (links[1] and not links[0]):
         return ("new",)
     if links[0] and not links[1]:

@@ -1,4 +1,4 @@
-"""xfs, version 5: the writes of a trace, in the allocation groups and in the log."""
+"""Names for writes of xfs, version 5, in the allocation groups and in the log."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -42,7 +42,8 @@ class Xfs:
             self._learn(index, inode, raw)
 
     def _pieces(self, at: int, data: bytes) -> Iterator[BlockPiece]:
-        """Yield the blocks of a write; the first block of a group in sectors, which differ in sort."""
+        """Yield the blocks of a write. The first block of an allocation group comes sector by sector, since its sectors
+        are of different sorts."""
         geometry = self._geometry
         position = 0
         while position < len(data):

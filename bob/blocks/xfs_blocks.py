@@ -1,4 +1,4 @@
-"""One block of xfs, and what a write changes in it."""
+"""A name for one block of xfs, and for what a write changes in it."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ _OF_INODES = {
     b"XDF3": ("directory free index", form.DIRECTORY_OWNER_AT),
     b"XSLM": ("symlink target", form.REMOTE_OWNER_AT),
     b"XARM": ("remote attribute", form.REMOTE_OWNER_AT),
-}  # magic numbers of blocks that name their inode, and the byte where they do
+}  # magic numbers of blocks that contain the number of their inode, and the byte of that number
 
 _DA = {
     b"\x3d\xf1": "directory leaf block",
@@ -44,7 +44,7 @@ _DIRECTORIES = (b"XDB3", b"XDD3")
 
 
 def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePart | None:
-    """Return what one of the first sectors of an allocation group is; None if unknown."""
+    """Return the name of one of the first sectors of an allocation group; None if unknown."""
     magic = piece.after[:4]
     if magic == form.SUPERBLOCK_MAGIC:
         return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
@@ -54,14 +54,14 @@ def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePa
 
 
 def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return what a block is: by content, then by its known ``owner``."""
+    """Return the name of a block: by its content, otherwise by its known ``owner``."""
     return (
         data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or owned_part(piece, owner)
     )
 
 
 def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
-    """Return the changed inodes by number; new inodes only if they are in use."""
+    """Return the changed inodes by their number. A new inode counts only if it is in use."""
     size, found = geometry.inode_bytes, {}
     if piece.after[:2] == form.INODE_MAGIC:
         for at in range(0, len(piece.after) - size + 1, size):
@@ -111,7 +111,7 @@ def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, .
 
 
 def directory_entries(block: bytes, geometry: XfsGeometry) -> dict[bytes, int]:
-    """Return the readable names in the first data block of a directory, with their inodes."""
+    """Return the names that bob can read in the first data block of a directory, with their inodes."""
     found: dict[bytes, int] = {}
     stop = len(block)
     if block[:4] == b"XDB3" and geometry.directory_bytes == len(block):

@@ -1,5 +1,6 @@
-"""The on-disk structures of xfs that bob needs to name blocks, big-endian; log items have the machine's order (here
-little). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and ``xfs_log_format.h``."""
+"""The on-disk structures of xfs that bob needs to name blocks, big-endian. Log items are in the byte order of the
+machine (here little-endian). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and
+``xfs_log_format.h``."""
 
 from construct import Array, Bytes, Int8ub, Int16ub, Int16ul, Int32ub, Int32ul, Int64ub, Int64ul, Padding, Struct
 
@@ -24,7 +25,7 @@ SUPERBLOCK = Struct(
     "agblklog" / Int8ub,
     Padding(67),
     "dirblklog" / Int8ub,
-)  # struct xfs_dsb; ``logstart`` is a block by group and number in the group, 0 for a log on another device
+)  # struct xfs_dsb; ``logstart`` is a block by its group and its number in the group; 0 if the log is on another device
 
 AGI = Struct("magicnum" / Bytes(4), Padding(16), "root" / Int32ub, "level" / Int32ub)  # struct xfs_agi
 
@@ -34,7 +35,7 @@ BTREE = Struct("magic" / Bytes(4), "level" / Int16ub, "numrecs" / Int16ub)
 LONG_OWNER_AT = 56
 
 INODE_RECORD = Struct("startino" / Int32ub, "holemask" / Int16ub, Padding(2), "free" / Int64ub)
-"""struct xfs_inobt_rec; ``free`` has a bit for each of 64 inodes."""
+"""struct xfs_inobt_rec. ``free`` has one bit for each of 64 inodes."""
 INODES_PER_RECORD = 64
 
 INODE_MAGIC = b"IN"
@@ -61,15 +62,16 @@ INODE = Struct(
     Padding(36),
     "flags2" / Int64ub,
     Padding(48),
-)  # struct xfs_dinode of version 3; the data fork follows, ``forkoff`` * 8 bytes later the attribute fork
+)  # struct xfs_dinode of version 3; the data fork follows, and ``forkoff`` * 8 bytes after its start the attribute fork
 
-EXTENT_BYTES = 16  # struct xfs_bmbt_rec: a flag, 54 bits of file offset, 52 of block, 21 of length
+EXTENT_BYTES = 16  # struct xfs_bmbt_rec: one flag bit, 54 bits of file offset, 52 of block, 21 of length
 
 DIRECTORY_HEADER_BYTES = 64
 DIRECTORY_OWNER_AT = 40
 DIRECTORY_FREE_TAG = 0xFFFF
 DIRECTORY_ENTRY = Struct("inumber" / Int64ub, "namelen" / Int8ub)
-"""struct xfs_dir2_data_entry: the name follows, a byte of file type, and a two-byte tag up to a multiple of 8."""
+"""struct xfs_dir2_data_entry. The name follows, then a byte of file type, and a two-byte tag that ends at a multiple of
+8."""
 DIRECTORY_UNUSED = Struct("freetag" / Int16ub, "length" / Int16ub)
 DIRECTORY_TAIL = Struct("count" / Int32ub, "stale" / Int32ub)
 
@@ -92,20 +94,20 @@ LOG_RECORD = Struct(
     "size" / Int32ub,
 )
 """struct xlog_rec_header. An lsn is cycle << 32 | 512-byte block of the log. In each 512-byte block of the ``len``
-bytes, the cycle replaces the first four bytes, which ``cycle_data`` keeps."""
+bytes, the cycle stands in place of the first four bytes. ``cycle_data`` has the original bytes."""
 LOG_BYTES_PER_HEADER = 32 * 1024
 LOG_MORE_CYCLES = Struct("cycle" / Int32ub, "cycle_data" / Array(LOG_CYCLES, Bytes(4)))  # struct xlog_rec_ext_header
 
 LOG_OPERATION_BYTES = 12
 LOG_OPERATION = Struct("tid" / Int32ub, "len" / Int32ub, "clientid" / Int8ub, "flags" / Int8ub, Padding(2))
-"""struct xlog_op_header; ``len`` bytes follow it."""
+"""struct xlog_op_header, which ``len`` bytes follow."""
 OPERATION_CONTINUES = 0x04
 OPERATION_WAS_CONTINUED = 0x08
 OPERATION_UNMOUNT = 0x20
 
 LOG_TRANSACTION_MAGIC = b"NART"
 ITEM = Struct("type" / Int16ul, "size" / Int16ul)
-"""The beginning of every log item; ``size`` counts its regions, one operation each."""
+"""The beginning of every log item. ``size`` is the number of the item's regions, each of which is one operation."""
 ITEM_INODE, ITEM_BUFFER = 0x123B, 0x123C
 
 INODE_ITEM = Struct(
@@ -117,10 +119,10 @@ INODE_ITEM = Struct(
     Padding(4),
     "ino" / Int64ul,
     Padding(32),
-)  # struct xfs_inode_log_format; the inode's core follows, then the forks in ``fields``
+)  # struct xfs_inode_log_format; the inode's core follows, then the forks that ``fields`` names
 FIELD_EXTENTS = 0x04
 
 BUFFER_ITEM = Struct("type" / Int16ul, "size" / Int16ul, "flags" / Int16ul, "len" / Int16ul, Padding(8))
-"""struct xfs_buf_log_format; the buffer's type is in the five upper bits of ``flags``."""
+"""struct xfs_buf_log_format. The type of the buffer is in the five upper bits of ``flags``."""
 BUFFER_TYPE_SHIFT = 11
 BUFFER_CANCEL = 1 << 1

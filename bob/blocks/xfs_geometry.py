@@ -16,8 +16,8 @@ _MOST_RECORDS = 1 << 14
 
 
 class XfsGeometry:
-    """One file system; lengths are bytes. A *block* counts from the start of the device; xfs's own numbers have the
-    group in the upper bits. Raises ValueError for a bad superblock."""
+    """The geometry of one file system; lengths are in bytes. A *block* number counts from the start of the device;
+    xfs's own block numbers have the group in their upper bits. Raises ValueError for a bad superblock."""
 
     def __init__(self, medium: OverlayMedium) -> None:
         data = medium.read(0, 512)
@@ -43,7 +43,7 @@ class XfsGeometry:
             self.log = range(start * self.block_bytes, (start + superblock.logblocks) * self.block_bytes)
 
     def block(self, number: int) -> int:
-        """Return the block with xfs's ``number``, counted from the start of the device."""
+        """Return the block that xfs calls ``number``, counted from the start of the device."""
         group, in_group = number >> self._group_bits, number & ((1 << self._group_bits) - 1)
         return group * self.group_blocks + in_group
 
@@ -88,7 +88,7 @@ class ForkReader:
         self._read = read
 
     def blocks_of(self, inode: Any, raw: bytes) -> dict[int, str]:
-        """Return the blocks of a parsed inode, whose bytes are ``raw``, with their roles (see ``BlockOwner``)."""
+        """Return the blocks of a parsed inode, whose bytes are ``raw``, each with its role (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         literal = raw[form.INODE_CORE_BYTES :]
         role = role_of(inode.mode)
@@ -135,7 +135,7 @@ class ForkReader:
 
 
 def log_area(form: str, base: Base) -> range:
-    """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and its superblock is valid."""
+    """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and the superblock is valid."""
     if form != "xfs":
         return range(0)
     try:

@@ -1,4 +1,4 @@
-"""The log of xfs: the records in a write, and the items that they log."""
+"""The log of xfs: the records in a write, and the items that the records log."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -46,7 +46,8 @@ _ITEMS = {
 
 @dataclass(frozen=True, slots=True)
 class LoggedItems:
-    """The items of a record: inode numbers, other items by name, and the extents of inodes (on-disk form)."""
+    """The items of a log record: the numbers of inodes, the names of other items, and the extents of inodes in their
+    on-disk form."""
 
     inodes: tuple[int, ...] = ()
     things: tuple[str, ...] = ()
@@ -56,17 +57,17 @@ class LoggedItems:
 
 @dataclass(slots=True)
 class XfsLogReader:
-    """A reader of log writes in order. An item may continue in the next record."""
+    """A reader of the writes to the log, in order. An item may continue in the next record."""
 
-    _regions: int = 0  # those of the current item still to come
+    _regions: int = 0  # regions of the current item that are still to come
 
     _extents_of: tuple[int, int] | None = None
-    """The inode whose extents come next, and the number of regions before them."""
+    """The inode whose extents come next, and the number of regions before these extents."""
 
     _known: dict[int, list[tuple[WritePart, LoggedItems]]] = field(default_factory=dict)
 
     def read(self, index: int, data: bytes) -> list[tuple[WritePart, LoggedItems]]:
-        """Return the records in write ``index``. A second call returns the same."""
+        """Return the records in write ``index``. A second call for a write returns the same records."""
         if index not in self._known:
             self._known[index] = list(self._records(data))
         return self._known[index]
