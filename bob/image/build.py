@@ -1,4 +1,5 @@
-"""Build a guest image: mmdebstrap makes a Debian root, pack.sh makes the image's files, and the cache keeps them."""
+"""Build a guest image. mmdebstrap makes a Debian root file system, pack.sh makes the image's files from it, and the
+cache keeps the files."""
 
 import os
 import shlex
@@ -21,14 +22,15 @@ _SCRATCH_PREFIX = "bob-image-"
 
 
 def ensure(name: str, progress: Callable[[str], None]) -> Image:
-    """Return the image ``name``, built if missing; ``progress`` gets each step. Raises as :func:`named` does."""
+    """Return the image ``name``. It is built if the cache lacks it; then ``progress`` is called with each step. Raises
+    what :func:`named` and :func:`build` raise."""
     asked = named(name)
     return asked if isinstance(asked, Image) else find(asked) or build(asked, progress)
 
 
 def named(name: str) -> Image | Recipe:
-    """Return an image with a user's own kernel, or a recipe. Raises UsageError if ``name`` is unknown, MalformedError
-    if its recipe cannot be used."""
+    """Return the image ``name`` if it has a user's own kernel, else the recipe ``name``. Raises UsageError if ``name``
+    is unknown, MalformedError if its recipe cannot be used."""
     if OWN not in name:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]
@@ -42,8 +44,8 @@ def image_names() -> list[str]:
 
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
-    """Build ``recipe``'s image (1 to 2 minutes, a download of 150 MB), unless another process just did. The cache has
-    it whole or not at all. Raises MissingProgramError or ImageError."""
+    """Build the image of ``recipe`` (1 to 2 minutes, with a download of 150 MB), unless another process has just built
+    it. The cache has an image whole or not at all. Raises MissingProgramError or ImageError."""
     mmdebstrap.check_programs()
     name = f"{recipe.name}-{recipe.key}"
     with locked(images_folder() / name, lambda: progress("waiting for another build of this image")) as lock:
@@ -58,7 +60,7 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
                 _make_root(recipe, part, scratch, progress)
             progress("finishing the image")
             folder = cache.image_folder(recipe.name, _finish(recipe, part))
-            shutil.rmtree(folder, ignore_errors=True)  # an image there is damaged, or half removed
+            shutil.rmtree(folder, ignore_errors=True)  # an image in this folder would be damaged, or half removed
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -90,7 +92,7 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
         "BOB_KEEP_MODULES": " ".join(recipe.modules.keep),
         "BOB_REMOVE": " ".join(recipe.strip.remove),
         "TMPDIR": str(scratch),
-        "INITRD": "No",  # Debian's own initramfs, half a minute of work, is not used
+        "INITRD": "No",  # do not make Debian's own initramfs: it takes half a minute, and bob does not use it
     }
     log = part.with_name(f"{recipe.name}-{recipe.key}.log")
     sources = [_source(recipe.suite, suite) for suite in recipe.more_suites]
@@ -101,7 +103,8 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
 
 
 def _source(suite: str, more: str) -> str:
-    """Return a shell command that lets apt in the new root use the suite ``more``, at the mirror of ``suite``."""
+    """Return a shell command for apt in the new root: it adds the suite ``more``, from the mirror that serves
+    ``suite``."""
     line = f"/^deb/s/ {suite} / {more} /p"
     return f'cat "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list 2>/dev/null | sed -n "{line}" |' + (
         f' head -n 1 >"$1"/etc/apt/sources.list.d/{more}.list'
@@ -137,8 +140,8 @@ def _finish(recipe: Recipe, part: Path) -> str:
 
 @contextmanager
 def scratch_folder(lock: TextIO) -> Iterator[Path]:
-    """Yield a scratch folder that other users (apt's, those of a user namespace) may enter. The lock file lists it
-    until it is removed, so a later build can remove the folder of a killed one."""
+    """Yield a scratch folder that other users may enter, such as apt's user and those of a user namespace. Until the
+    folder is removed, it is listed in the lock file, so that a later build can remove the folder of a killed build."""
     lock.seek(0)
     left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
@@ -169,6 +172,6 @@ def _discard(path: Path) -> None:
         raise ImageError(f"something is still mounted below {path}", hint="unmount it, then try again")
     command = ["rm", "-rf", "--one-file-system", str(path)]
     if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode and os.geteuid() != 0:
-        # A killed build's files belong to ids of mmdebstrap's user namespace; only one like it can remove them.
+        # A killed build's files have owners of mmdebstrap's user namespace; only a namespace like it can remove them.
         inside = ["unshare", "--user", "--map-root-user", "--map-auto", *command]
         subprocess.run(inside, check=False, stderr=subprocess.DEVNULL)

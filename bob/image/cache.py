@@ -1,4 +1,5 @@
-"""Built images: images/NAME-KEY/ in the cache, whole or absent. KEY covers the recipe and the kernel of its build."""
+"""The cache of built images. Each is a folder images/NAME-KEY/, whole or absent. KEY is a digest of the recipe and of
+the kernel package that the build installed."""
 
 import fcntl
 import hashlib
@@ -20,14 +21,14 @@ from bob.schema import Document, adapt, decode, encode
 from bob.settings import cache_home
 
 MANIFEST = "image.json"
-MODULES = "modules"  # paths of the kernel's modules, built-in ones too
-MODULES_DISK = "modules.erofs"  # the modules of a user's own kernel
+MODULES = "modules"  # a file with the paths of the kernel's modules, including built-in ones
+MODULES_DISK = "modules.erofs"  # a disk with the modules of a user's own kernel
 GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "loop", "dm_mod", "dm_log_writes")
 OWN = "+"  # separates an image's name from the release of a user's own kernel
 
 
 class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
-    """The file image.json. Older ones lack ``recipe``: there ``key`` is the recipe's."""
+    """The content of image.json. Older files lack ``recipe``; in these, ``key`` is the key of the recipe."""
 
     name: str
     key: str
@@ -41,9 +42,10 @@ class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 class Image(ImageDocument, frozen=True, kw_only=True):
-    """A built guest image. ``recipe`` is its recipe's key (empty for a user's own kernel); ``key`` covers the kernel
-    too. ``root`` is the guest's first virtio disk, read-only. ``ssh_key`` logs in as root; ``host_key`` is as in
-    known_hosts. ``tools`` maps packages to versions, ``sizes`` names to bytes. ``built`` is a UTC time (ISO 8601)."""
+    """A built guest image. ``recipe`` is the key of its recipe (empty for a user's own kernel), and ``key`` also covers
+    the kernel. ``root`` is the guest's first virtio disk, which is read-only. ``ssh_key`` is a private key that logs in
+    as root; ``host_key`` is the guest's public key, as in known_hosts. ``tools`` maps packages to versions, ``sizes``
+    maps file names to bytes. ``built`` is a UTC time (ISO 8601)."""
 
     folder: Path
     needed: ClassVar[tuple[str, ...]] = GUEST_MODULES
@@ -57,7 +59,8 @@ class Image(ImageDocument, frozen=True, kw_only=True):
 
     @property
     def kernel(self) -> Path:
-        """An ELF vmlinux, which QEMU starts by its PVH entry, or the bzImage if bob cannot unpack that."""
+        """The kernel for QEMU: an ELF vmlinux, which QEMU starts by its PVH entry, or the bzImage if bob cannot unpack
+        it."""
         return self.folder / "kernel"
 
     @property
@@ -74,17 +77,19 @@ class Image(ImageDocument, frozen=True, kw_only=True):
 
     @property
     def modules_disk(self) -> Path | None:
-        """The guest's second disk (erofs) with the modules of a user's own kernel; None if the root has the modules."""
+        """The guest's second disk (erofs), with the modules of a user's own kernel. None if the modules are on the root
+        disk."""
         return self.folder / MODULES_DISK if MODULES_DISK in self.sizes else None
 
     @property
     def bytes_of_its_own(self) -> int:
-        """The bytes that removal of this image frees: symlinks lead to another image's files."""
+        """The bytes that a removal of this image frees. Symlinks, which lead to files of another image, do not
+        count."""
         return sum(size for name, size in self.sizes.items() if not (self.folder / name).is_symlink())
 
     @property
     def modules(self) -> frozenset[str]:
-        """Names of the kernel's modules, with underscores, built-in ones too."""
+        """The names of the kernel's modules, with underscores, including built-in modules."""
         return module_names((self.folder / MODULES).read_text())
 
 
@@ -97,7 +102,8 @@ def images_folder() -> Path:
 
 
 def image_key(recipe: str, kernel_release: str, tools: Mapping[str, str]) -> str:
-    """Return 16 hexadecimal digits for the recipe's key and the kernel package's version: several have one release."""
+    """Return 16 hexadecimal digits for an image. They cover the recipe's key, and the version of the kernel package,
+    because several versions share one kernel release."""
     version = tools.get(f"linux-image-{kernel_release}", "")
     return hashlib.sha256(f"{recipe}\n{kernel_release}\n{version}\n".encode()).hexdigest()[:16]
 
@@ -107,7 +113,7 @@ def image_folder(name: str, key: str) -> Path:
 
 
 def find(recipe: Recipe) -> Image | None:
-    """Return the latest undamaged image of exactly this recipe."""
+    """Return the latest undamaged image of exactly this recipe, or None."""
     found = [image for image in installed() if (image.name, image.recipe) == (recipe.name, recipe.key)]
     return max(found, key=when_chosen, default=None)
 
@@ -119,17 +125,18 @@ def installed() -> list[Image]:
 
 
 def chosen(image: Image) -> None:
-    """Make ``image`` the current one of its name, which several builds of one kernel share."""
+    """Note that ``image`` was chosen: of several images with its name (builds of one kernel), it is now the current
+    one."""
     os.utime(image.folder / MANIFEST)
 
 
 def when_chosen(image: Image) -> int:
-    """Return when the image was last chosen or made, in nanoseconds."""
+    """Return the time (ns) when the image was last chosen, or else made."""
     return (image.folder / MANIFEST).stat().st_mtime_ns
 
 
 def remove(image: Image) -> None:
-    """Delete the image, its manifest first: bob ignores the rest if the removal is interrupted."""
+    """Delete the image, beginning with its manifest: if the removal is interrupted, bob ignores the remaining files."""
     (image.folder / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(image.folder, ignore_errors=True)
 
@@ -141,7 +148,8 @@ def write_manifest(image: Image) -> None:
 
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
-    """Yield the locked lock file of ``folder``; call ``waiting`` if another process holds it. Raises ImageError."""
+    """Yield the lock file of ``folder``, locked. If another process holds the lock, call ``waiting`` first. Raises
+    ImageError."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         handle = (folder.parent / f".{folder.name}.lock").open("a+")
@@ -160,11 +168,11 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
 
 
 def load(folder: Path) -> Image | None:
-    """Return the image in ``folder``; None if its manifest or a file is missing, or a file was cut short."""
+    """Return the image in ``folder``; None if its manifest or one of its files is missing or too short."""
     try:
         document = decode(ImageDocument, documents.opened((folder / MANIFEST).read_bytes()))
         image = adapt(Image, document, folder=folder)
-        if not image.recipe and OWN not in image.name:  # before images named their kernel
+        if not image.recipe and OWN not in image.name:  # an image from before ``key`` covered the kernel
             image = structs.replace(
                 image, recipe=image.key, key=image_key(image.key, image.kernel_release, image.tools)
             )

@@ -1,4 +1,4 @@
-"""Run mmdebstrap so that no process and no mount outlives the build."""
+"""Run mmdebstrap so that its processes and mounts end with the build."""
 
 import os
 import re
@@ -20,16 +20,17 @@ PROGRAMS = {
     "setpriv": "util-linux",
     "unshare": "util-linux",
 }
-USER_PROGRAMS = {"newuidmap": "uidmap"}  # also needed by an ordinary user, who builds in a user namespace
+USER_PROGRAMS = {"newuidmap": "uidmap"}  # an ordinary user, who builds in a user namespace, needs this, too
 
-# A step is "I: doing this..."; steps with a path, and all other lines, are details for the log.
+# A line "I: doing this..." is a step. Steps with a path, and all other lines, are details for the log.
 _STEP = re.compile(r"I: ([^/]*)\.\.\.")
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def check_programs() -> None:
-    """Raise MissingProgramError for the first program that a build lacks, or for Debian's archive keys."""
+    """Raise MissingProgramError for the first program that a build needs and this machine lacks, or for Debian's
+    archive keys."""
     needed = PROGRAMS if _is_root() else PROGRAMS | USER_PROGRAMS
     for program, package in needed.items():
         if shutil.which(program) is None:
@@ -52,8 +53,9 @@ def run(
     progress: Callable[[str], None],
     setup: Iterable[str] = (),
 ) -> None:
-    """Make a root of ``packages`` from the recipe's suite; run ``setup`` before and ``hooks`` after. Output goes to
-    ``log``, steps also to ``progress``. BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError."""
+    """Make a Debian root with ``packages`` from the recipe's suite. The shell commands ``setup`` run before the
+    packages are installed, and ``hooks`` afterwards. Output goes to the file ``log``; ``progress`` is called with each
+    step. The variable BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError."""
     mirror = os.environ.get("BOB_MIRROR")
     command = [
         *_confined(),
@@ -104,10 +106,11 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """Return the words before ``mmdebstrap`` that end it with this process. Root mounts things: it gets a mount and a
-    process namespace, which end with it, even by SIGKILL. Its mounts are cut off from the host's, which systemd shares;
-    in a chroot that fails (its root is not a mount point), and is needless. For other users mmdebstrap makes such
-    namespaces; Ubuntu's AppArmor allows it that, but not unshare."""
+    """Return the words that stand before ``mmdebstrap`` in its command, so that it ends when this process ends. If bob
+    runs as root, mmdebstrap mounts things. So it gets a mount namespace and a process namespace, which end with it,
+    even by SIGKILL. The mounts are cut off from the host's mounts, which systemd shares; in a chroot that step fails,
+    because the root is not a mount point, but there it is not needed. For other users mmdebstrap makes such namespaces
+    itself: Ubuntu's AppArmor allows that to mmdebstrap, but not to unshare."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal
@@ -128,6 +131,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _last_word(lines: Sequence[str]) -> str:
     said = [line for line in lines if line and not line.startswith("I: ")]
-    # mmdebstrap's own last error says only which command failed; the one before says why.
+    # mmdebstrap's own last error only names the command that failed; the error before it says why.
     errors = [line for line in said if line.startswith("E: ") and "failed to run" not in line]
     return (errors or said or ["it printed nothing"])[-1].removeprefix("E: ")

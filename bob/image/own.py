@@ -1,5 +1,6 @@
-"""A user's own kernel over an existing image, called IMAGE+RELEASE. Its modules are on a second disk. Those that the
-root needs go into an archive behind the image's initramfs: Linux unpacks both; of files with one name the last wins."""
+"""A user's own kernel in an existing image, called IMAGE+RELEASE. Its modules are on a second disk. The modules that
+the kernel needs to mount the root are also in an archive that is appended to the image's initramfs. Linux unpacks both
+archives, and of files with the same name the last one wins."""
 
 import gzip
 import hashlib
@@ -29,7 +30,8 @@ _INDEX = "modules.dep"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A kernel, with ``paths`` of modules in ``folder`` for a guest. ``strips``: they have debug information."""
+    """A user's own kernel, and the modules for a guest: ``paths`` in ``folder``. ``strips``: the modules have debug
+    information, which must be removed."""
 
     release: str
     bzimage: bytes
@@ -48,8 +50,8 @@ class Build:
 
 
 def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
-    """Return the kernel in ``bzimage`` with its modules in ``modules``: lib/modules/RELEASE, or a folder above it.
-    Raises UsageError for unfit files, and for a missing module that every probe needs."""
+    """Return the kernel in the file ``bzimage`` with its modules in the folder ``modules``: lib/modules/RELEASE, or a
+    folder above it. Raises UsageError for unfit files, and if a module is missing that every probe needs."""
     try:
         packed = bzimage.read_bytes()
     except OSError as error:
@@ -81,13 +83,15 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Return whether ``recipe`` keeps the module at ``path``, or it is not the kernel's own (extra, updates)."""
+    """Return whether an image of ``recipe`` gets the module at ``path``: the recipe keeps it, or it is not one of the
+    kernel's own modules (but in extra or updates)."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
-    """Return the image of ``recipe`` with the kernel of ``build``; make both images if missing."""
+    """Return the image of ``recipe`` with the kernel of ``build``. The image, and the recipe's own image, are made if
+    they are missing."""
     base = ensure(recipe.name, progress)
     name = f"{recipe.name}{OWN}{build.release}"
     key = _key(base, build)
@@ -113,7 +117,7 @@ def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> 
                 sizes={path.name: path.stat().st_size for path in sorted(part.iterdir())},
             )
         )
-        shutil.rmtree(folder, ignore_errors=True)  # an image there is damaged
+        shutil.rmtree(folder, ignore_errors=True)  # an image in this folder would be damaged
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -141,7 +145,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
             there = disk / build.release / path
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(build.folder / path, there)
-        if build.strips and build.paths and shutil.which("strip"):  # from binutils, which building a kernel needs too
+        if build.strips and build.paths and shutil.which("strip"):  # a kernel's build needs binutils, too
             _run(["strip", "--strip-debug", *(str(disk / build.release / path) for path in build.paths)])
         _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
         first = [name for name in recipe.modules.initramfs if name in build.names]
@@ -157,7 +161,8 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and those they need, each after its needs, without built-in ones."""
+    """Return the paths of the modules ``names`` and of the modules that these need, in an order to load them. ``index``
+    is the text of modules.dep, which lacks built-in modules."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}

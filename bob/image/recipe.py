@@ -1,4 +1,4 @@
-"""Read and check the declaration in guest-images/NAME/."""
+"""Read and check the declaration of an image, its recipe, in guest-images/NAME/."""
 
 import hashlib
 import tomllib
@@ -17,11 +17,11 @@ GUEST_FILES = ("fstab", "init", "initramfs-init", "sshd_config")
 
 PACK_SCRIPT = Path(__file__).with_name("pack.sh")  # runs inside the new root
 
-BUILDER_FORMAT = 1  # counts up when the builder's Python makes another image of the same recipe
+BUILDER_FORMAT = 1  # increased when the builder makes another image of the same recipe
 
 
 class ModulesDeclaration(Declaration, frozen=True):
-    """Kernel modules: those in the initramfs, those loaded at boot, and others to keep."""
+    """Names of kernel modules: for the initramfs, to load at boot, and others to keep in the image."""
 
     initramfs: tuple[OneWord, ...]
     boot: tuple[OneWord, ...]
@@ -33,7 +33,8 @@ class StripDeclaration(Declaration, frozen=True):
 
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file ``image.toml``, completed from the recipe that ``like`` names. Shell scripts get its lists as words."""
+    """The content of ``image.toml``, completed by the recipe that its line ``like`` names. Shell scripts get its lists
+    as words."""
 
     description: OneLine
     suite: OneLine
@@ -48,8 +49,9 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
-    """A guest image as declared. Packages asked for as PACKAGE/SUITE come from ``more_suites``. ``files`` has, by name,
-    the files of its folder and of the recipe that it is like; they decide the key."""
+    """The declaration of a guest image. A package written as PACKAGE/SUITE comes from one of ``more_suites``. ``files``
+    has, by name, the files of the recipe's folder and those of the recipe that it is like. The key is a digest of these
+    files."""
 
     name: str
     files: Mapping[str, bytes]
@@ -72,7 +74,8 @@ def recipe_names(folder: Path | None = None) -> list[str]:
 
 
 def load_recipe(name: str, folder: Path | None = None) -> Recipe:
-    """Return the recipe ``name``. Raises UsageError if unknown, MalformedError if its declaration cannot be used."""
+    """Return the recipe ``name``. Raises UsageError if it is unknown, MalformedError if its declaration cannot be
+    used."""
     folder = folder or shipped("guest-images")
     known = recipe_names(folder)
     if name not in known:
@@ -95,7 +98,8 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
 
 
 def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the declaration and files of ``name``, completed by the recipe that it is like. Raises MalformedError."""
+    """Return the declaration and the files of the recipe ``name``, completed by those of the recipe that it is like.
+    Raises MalformedError."""
     where = folder / name / DECLARATION
     files = {path.name: path.read_bytes() for path in sorted(where.parent.iterdir()) if path.is_file()}
     with mistakes_in(str(where), None, MalformedError):

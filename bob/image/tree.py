@@ -1,5 +1,5 @@
-"""A kernel's build tree: bzImage, modules and options. depmod gets a folder of links to the few modules that a guest
-needs; the image gets copies without debug information."""
+"""Use a kernel from its build tree, where its bzImage, modules and options are. depmod gets a folder with links to the
+few modules that a guest needs; the image gets copies of these modules without debug information."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from bob.image.own import Build, is_kept
 from bob.image.recipe import Recipe
 
 BZIMAGE = "arch/x86/boot/bzImage"
-CONFIGURED = "include/config/auto.conf"  # the options of the last ``make``. ``.config`` may have changed since.
+CONFIGURED = "include/config/auto.conf"  # the options of the last ``make``; ``.config`` may have changed since then
 RELEASE = "include/config/kernel.release"
 _SET = re.compile(r"^(CONFIG_\w+)=[ym]$", re.M)
 _MOST_NAMES = 5
@@ -30,8 +30,9 @@ def options(configuration: str) -> frozenset[str]:
 
 @contextmanager
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
-    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``) while the block lasts. Raises UsageError for
-    an unfit tree, option or module, MissingProgramError without depmod, ImageError if depmod fails."""
+    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``); its folder of modules exists while the block
+    lasts. Raises UsageError for an unfit tree, option or module, MissingProgramError without depmod, ImageError if
+    depmod fails."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)
@@ -55,7 +56,8 @@ def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Itera
 
 
 def depmod() -> str | None:
-    """Return the path of depmod, if installed. An ordinary user's PATH may lack its folder."""
+    """Return the path of depmod, or None if it is not installed. It also looks in folders that an ordinary user's PATH
+    may lack."""
     return shutil.which("depmod", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -67,7 +69,7 @@ def _check_options(tree: Path, release: str, said: frozenset[str], modules: Iter
             f"the kernel {release} in {tree} was built without {', '.join(lacking)}",
             hint=f"scripts/config {enable}; make olddefconfig; make",
         )
-    if "CONFIG_MODULE_SIG_FORCE" in said:  # modules are signed when they are installed
+    if "CONFIG_MODULE_SIG_FORCE" in said:  # modules get their signatures only at their installation
         raise UsageError(
             f"the kernel {release} in {tree} loads signed modules only, and those in a build tree are not signed",
             hint="make modules_install INSTALL_MOD_PATH=DIR; then --kernel and --modules DIR",
@@ -75,9 +77,9 @@ def _check_options(tree: Path, release: str, said: frozenset[str], modules: Iter
 
 
 def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
-    """Link the modules that a guest may need into ``folder``, as depmod wants them; return their paths in it."""
+    """Link the modules that a guest may need into ``folder``, laid out for depmod; return their paths in ``folder``."""
     folder.mkdir(parents=True)
-    order = tree / "modules.order"  # missing without CONFIG_MODULES
+    order = tree / "modules.order"  # this file is missing without CONFIG_MODULES
     built = [_module(tree, line) for line in (order.read_text().split() if order.is_file() else ())]
     paths = {f"kernel/{path}": tree / path for path in built if is_kept(f"kernel/{path}", recipe)}
     if gone := [str(path) for path in paths.values() if not path.is_file()]:
@@ -94,8 +96,9 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
 
 
 def _module(tree: Path, line: str) -> str:
-    """Return a module's path in its tree. A line of modules.order is kernel/fs/ext4/ext4.ko up to Linux 5.3, then
-    fs/ext4/ext4.ko, since 6.3 fs/ext4/ext4.o. Each tree also has a folder kernel/."""
+    """Return the path of a module in its build tree. A line of modules.order is kernel/fs/ext4/ext4.ko up to Linux 5.3,
+    then fs/ext4/ext4.ko, and since 6.3 fs/ext4/ext4.o. Every tree also has a folder kernel/, so a line that begins with
+    it is ambiguous."""
     path = line.removesuffix(".o") + ".ko" if line.endswith(".o") else line
     inner = path.removeprefix("kernel/")
     return inner if inner != path and not (tree / path).is_file() and (tree / inner).is_file() else path

@@ -1,4 +1,5 @@
-"""Worlds: Debian roots with a program's packages but no kernel, on cached read-only disks (erofs)."""
+"""Worlds: Debian root file systems with the packages that a program under test needs, but without a kernel. They are on
+read-only disks (erofs) in the cache."""
 
 import hashlib
 import re
@@ -13,12 +14,12 @@ from bob.image.build import scratch_folder
 from bob.image.cache import OWN, Image, images_folder, locked
 from bob.image.recipe import Recipe, load_recipe
 
-FORMAT = 1  # counts up when the same packages make another world
-ALWAYS = ("python3",)  # in every world: scripts may be Python, as without a world
+FORMAT = 1  # increased when the same packages make another world
+ALWAYS = ("python3",)  # packages in every world: a script may be in Python, as it may without a world
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _UNKNOWN = re.compile(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate")
 _UNMET = re.compile(r"^The following packages have unmet dependencies:\n((?: .+\n)+)", re.MULTILINE)
-_MOST_UNMET = 4  # lines of apt's words that an error quotes
+_MOST_UNMET = 4  # lines of apt's output that an error quotes
 _PACK = """
 cd "$1"
 rm -rf var/cache/apt var/lib/apt/lists usr/share/doc usr/share/man usr/share/info usr/share/locale
@@ -29,8 +30,9 @@ mkfs.erofs --quiet --preserve-mtime -x-1 --exclude-path=.bob --exclude-regex='^(
 
 
 def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str], None]) -> Path | None:
-    """Return the disk with a world for ``packages`` in guests of ``image``, built first if missing; None without
-    packages. Raises UsageError for a package that the suite lacks, MissingProgramError or ImageError."""
+    """Return the disk with a world that has ``packages``, for guests of ``image``. It is built first if the cache lacks
+    it. Return None if ``packages`` is empty. Raises UsageError for a package that the suite lacks, MissingProgramError
+    or ImageError."""
     if not packages:
         return None
     for package in packages:
@@ -72,7 +74,8 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
 
 
 def mistake_in(said: str, suite: str) -> UsageError | None:
-    """Return the error if apt's output blames packages that the user asked of Debian's ``suite``; else None."""
+    """Return an error if apt's output ``said`` blames packages that the user asked for, from Debian's ``suite``; else
+    None."""
     if found := _UNKNOWN.search(said):
         hint = "correct packages in app.toml"
         return UsageError(f"Debian {suite} lacks the package {found[1] or found[2]!r}", hint=hint)

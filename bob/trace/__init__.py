@@ -1,1 +1,2 @@
-"""Recordings: a dm-log-writes log and a timeline of bios, checked against each other and joined, without a guest."""
+"""Recordings: the log of dm-log-writes and the timeline of bios, checked against each other and joined. All without a
+guest."""

@@ -1,4 +1,4 @@
-"""Base images: the content of a device before the recording."""
+"""Base images: the content of the disks before a recording."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,8 +12,8 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is its difference from ``length`` bytes of stale pattern. ``disks`` has the lengths
-    (bytes) of its disks, end to end; if empty, it is one disk."""
+    """A base image. ``packed`` is its difference from ``length`` bytes of bob's pattern for stale data. ``disks``
+    has the lengths (bytes) of its disks, which are laid end to end; if it is empty, there is one disk."""
 
     name: str
     length: int
@@ -47,7 +47,7 @@ class Base:
 
 
 STALE_SECTOR = stale(SECTOR_BYTES)
-PIECE = 1024 * 1024  # the most bytes that one write of an image has
+PIECE = 1024 * 1024  # write an image in pieces of at most so many bytes
 
 
 def _write_stale(file: BinaryIO, length: int) -> None:

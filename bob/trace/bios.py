@@ -1,11 +1,14 @@
-"""Pairs the events of a timeline to bios: when each was submitted, sent to the disk and completed.
+"""Pair the events of a timeline to bios, so that each bio has the times when it was submitted and completed.
 
-A tracepoint shows only device, sector and length of a bio, so bob pairs events by rules of dm core (drivers/md/dm.c).
-Each write is *queued* on the dm device, *sent* (``block_bio_remap``) and *completed* once. A bio with REQ_PREFLUSH and
-data sends an empty flush first, and its data when that has completed: bob takes this moment as the completion of the
-flush. Chained bios are traced as completed when all are (bio_endio in block/bio.c). The pid pairs queued and sent,
-since a task sends in the same call; but a worker of dm sends data with PREFLUSH. Flushes complete in the order in which
-they are sent (block/blk-flush.c); pairs in this order never make too much durable."""
+A tracepoint shows only the device, sector and length of a bio, so bob pairs events by the rules of dm core
+(drivers/md/dm.c). Each write is *queued* on the dm device, *sent* to the disk (``block_bio_remap``) and *completed*,
+once each. A bio with REQ_PREFLUSH and data first sends an empty flush, and sends its data when that flush has
+completed. So bob takes the moment when the data is sent as the completion of the flush. A chained bio is traced as
+completed when the whole chain is (bio_endio in block/bio.c).
+
+The pid pairs the events queued and sent, because a task sends a bio in the call in which it queues it. Only data with
+PREFLUSH is sent by another task, a worker of dm. Flushes complete in the order in which they are sent
+(block/blk-flush.c). If they did not, pairs in this order would never make too much durable."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -18,7 +21,8 @@ from bob.trace.timeline import BioCompleted, BioEvent, BioQueued, BioSent, Devic
 
 
 class WriteKey(NamedTuple):
-    """The data that identifies a write in the timeline and in the log; sectors have 512 bytes, ``meta`` is REQ_META."""
+    """The data that identifies a write both in the timeline and in the log. Sectors have 512 bytes; ``meta`` is
+    REQ_META."""
 
     sector: int
     sectors: int
@@ -28,7 +32,7 @@ class WriteKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteBio:
-    """One write with data; if it had a flush of its own, ``submitted`` is after that."""
+    """A completed write with data. If the bio also had PREFLUSH, ``submitted`` is the moment after that flush."""
 
     key: WriteKey
     submitted: Moment
@@ -38,7 +42,7 @@ class WriteBio:
 
 @dataclass(frozen=True, slots=True)
 class OpenBio:
-    """One write with data, neither FUA nor PREFLUSH, whose completion was not traced."""
+    """A write with data, neither FUA nor PREFLUSH, whose completion the kernel did not trace."""
 
     key: WriteKey
     submitted: Moment
@@ -48,10 +52,10 @@ class OpenBio:
 
 @dataclass(frozen=True, slots=True)
 class Bios:
-    """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``.
-    Writes are open only on a kernel that does not trace all completions, and only if no other write has the same key.
-    ``flushes_sent`` has each flush's submission in the log's order. ``discards`` is only a count: no disk has to carry
-    out a discard."""
+    """The bios of one device: ``writes`` and ``flushes`` in the order of completion, and ``open``, the writes whose
+    completion was not traced. Such writes are accepted only on a kernel that does not trace all completions, and only
+    if no other write has the same key. ``flushes_sent`` has the submission of each flush, in the order of the log.
+    ``discards`` is only a count, because no disk has to carry out a discard."""
 
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]
@@ -62,7 +66,8 @@ class Bios:
 
 @dataclass(slots=True)
 class _OpenWrite:
-    """An incomplete write. ``sent`` is when its data went down, ``alone`` while no other looks like it."""
+    """A write that is not completed yet. ``sent`` is the moment when its data was sent to the disk. ``alone`` is True
+    while no other incomplete write has the same key."""
 
     queued: BioQueued
     sent: Moment | None = None
@@ -70,11 +75,11 @@ class _OpenWrite:
 
 
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
-    """Return the bios of ``device`` (the log-writes target) in the whole timeline.
+    """Return the bios of ``device`` (the dm-log-writes target) in the whole timeline.
 
-    ``untraced``: the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in block/bio.c
-    goes on to the other bio before the trace event; in 6.1 after it. Raises RecordingError for a bio that failed, that
-    was not traced from start to end, or that the log cannot show (write zeroes, zone operations)."""
+    If ``untraced``, the kernel does not trace the completion of a chained bio: in Linux 5.10, bio_endio in block/bio.c
+    goes on to the other bio before its trace event, and in 6.1 after it. Raises RecordingError for a bio that failed,
+    that was not traced from start to end, or that the log cannot show (write zeroes, zone operations)."""
     pairing = _BioPairs()
     for event in timeline.events:
         match event:
@@ -160,7 +165,7 @@ class _BioPairs:
         waiting = self._flushes_to_send
         if not waiting:
             raise _unseen(event, "queued")
-        # A suspended device's bios are sent by dm's own worker, hence the second choice.
+        # If the device was suspended, a worker of dm sends the bio, and no pid matches: take the first that waits.
         flush = next((flush for flush in waiting if flush.pid == event.pid), waiting[0])
         waiting.remove(flush)
         self._every_flush_sent.append(flush.at)
@@ -182,9 +187,10 @@ class _BioPairs:
         sent = [(bio.sent, bio) for bio in alike if bio.sent is not None]
         if not sent:
             raise _unseen(event, "queued and sent down")
-        # Any of several that look alike may be the completed one. Their data in the log is in order of completion, so
-        # this data may have been submitted last. The latest moment can only leave crash states out, never add a wrong
-        # one. (They were in flight together, so any may have landed last. The replay of the log tells the recorder.)
+        # Several incomplete writes may have the same key, and any of them may be the completed one. The log has their
+        # data in order of completion, so this data may have been submitted last. Taking the latest moment of submission
+        # may leave crash states out, but never adds a wrong one. (The writes were in flight together, so any may have
+        # landed last. The replay of the log shows which.)
         moment, bio = min(sent, key=lambda pair: pair[0].time)
         if not bio.alone:
             moment = max((moment for moment, _ in sent), key=lambda moment: moment.time)
@@ -201,7 +207,7 @@ def _rank(queued: BioQueued, pid: int) -> int:
 
 
 def _key(event: BioEvent, sector: int) -> WriteKey:
-    """Return the key of a bio, without PREFLUSH: dm clears that flag after the flush."""
+    """Return the key of a bio. PREFLUSH is not part of it, because dm clears that flag after the flush."""
     return WriteKey(sector, event.sectors, event.rwbs.fua, event.rwbs.meta)
 
 

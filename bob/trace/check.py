@@ -1,4 +1,4 @@
-"""The self-check of a recording: log, timeline and device must agree."""
+"""The self-check of a recording: its log, its timeline and the final content of its disks must agree."""
 
 import io
 
@@ -13,8 +13,9 @@ from bob.trace.timeline import parse_timeline
 
 
 def checked(recording: Recording, base: Base) -> Trace:
-    """Return the trace of ``recording``. Raises RecordingError unless every logged write has one submit and one
-    complete time, and the replay of the logs on ``base`` equals the disks byte for byte."""
+    """Return the trace of ``recording``. Raises RecordingError unless every logged write has one time of submission and
+    one of completion. Also raises it unless a replay of the logs on ``base`` gives the final content of the disks, byte
+    for byte."""
     timeline = parse_timeline(recording.timeline)
     if len(recording.disks) != len(base.disks):
         raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")
@@ -33,10 +34,10 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
-    """Return the sectors where a replay of ``trace`` on ``base`` differs from the device (``base`` changed by
-    ``final``)."""
+    """Return the sectors where a replay of ``trace`` on ``base`` differs from the disks after the recording. ``final``
+    is the packed difference of these disks from ``base``."""
     device = differences.Sectors(final)
-    # The place of each sector's content, not the content: that saves 10 MB with a log of 14 MB.
+    # By sector, the write and offset of its content, not the content itself: that saves 10 MB with a log of 14 MB.
     last: dict[int, tuple[bytes, int]] = {}
     for write in trace.writes:
         at = trace.address(write)

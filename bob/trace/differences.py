@@ -1,4 +1,5 @@
-"""Images in the form of their differences from a known content, by sector (format: bob.agent.inside.images)."""
+"""Images stored as differences from a known content, by sector. The packed form is that of
+:mod:`bob.agent.inside.images`."""
 
 import struct
 import zlib
@@ -8,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from bob.trace.model import SECTOR_BYTES
 
 RUN = struct.Struct(">QI")
-BLANK = 1 << 31  # a flag in the number of sectors: all are zeros, and no data follows
+BLANK = 1 << 31  # a flag in the number of sectors: the run has only zeros, and its data is left out
 
 
 class Sectors:
-    """The sectors of a packed difference. To read one takes a time that does not depend on the device's length."""
+    """The sectors of a packed difference. The time to read one sector does not depend on the device's length."""
 
     def __init__(self, packed: bytes) -> None:
         self._data = zlib.decompress(packed)
@@ -37,7 +38,7 @@ class Sectors:
 
 
 def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the runs of a packed difference: first sector, data."""
+    """Yield each run of a packed difference as its first sector and its data."""
     data = zlib.decompress(packed)
     for sector, count, position in _headers(data):
         length = count * SECTOR_BYTES
@@ -45,7 +46,7 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
-    """Return the packed difference with these runs, which must not overlap."""
+    """Return the packed form of a difference with these ``runs`` (first sector, data), which must not overlap."""
     packer = zlib.compressobj(1)
     pieces: list[bytes] = []
     for sector, data in runs:
@@ -54,7 +55,7 @@ def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
 
 
 def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
-    """Return the 512 bytes of each sector in ``runs`` (first sector, data); a later run replaces an earlier one."""
+    """Return the 512 bytes of each sector in ``runs`` (first sector, data). A later run replaces an earlier one."""
     return {
         first + offset // SECTOR_BYTES: data[offset : offset + SECTOR_BYTES]
         for first, data in runs
@@ -63,7 +64,8 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return a packed difference with the runs ``over`` (first sector, data) on top, in their order."""
+    """Return the packed difference ``packed``, changed by the runs ``over`` (first sector, data), which are written in
+    order."""
     sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)
@@ -86,7 +88,8 @@ def _piece(data: bytes, start: int, stop: int, first: int, position: int | None)
 
 
 def _headers(data: bytes) -> Iterator[tuple[int, int, int | None]]:
-    """Yield each run's first sector, number of sectors, and position in ``data`` (None: all zeros)."""
+    """Yield for each run its first sector, its number of sectors, and the position of its bytes in ``data`` (None: all
+    zeros)."""
     position = 0
     while position < len(data):
         sector, count = RUN.unpack_from(data, position)

@@ -1,8 +1,8 @@
-"""Joins a block log, which has the data, with a bio timeline, which has the times, into a :class:`Trace`.
+"""Join a block log, which has the data of writes, with a bio timeline, which has their times, into a :class:`Trace`.
 
-The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). Log and timeline
-check each other: every entry with data must be one completed write of the timeline and vice versa, and all flushes must
-agree."""
+The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). The log and the
+timeline check each other. Every log entry with data must match one completed write of the timeline, and the reverse.
+Both must have the same flushes."""
 
 import re
 from collections import deque
@@ -16,14 +16,15 @@ from bob.trace.log_format import EntryFlags
 from bob.trace.model import DeviceWrite, Mark, Moment, Trace
 from bob.trace.timeline import Device, Marker, Timeline
 
-KERNEL = "kernel "  # the beginning of the agent's mark with the kernel's release
+KERNEL = "kernel "  # begins the agent's mark that has the kernel's release
 CHAINS_TRACED = (6, 1)  # the oldest kernel (major, minor) known to trace the completion of chained bios; see pair_bios
 _HINT = "record again; if it stays so, give the recorded disk one queue and the log device more room"
 
 
 @dataclass(frozen=True, slots=True)
 class DiskLog:
-    """A recorded disk: its ``log``, the (major, minor) of its log-writes target, and its 512-byte ``sectors``."""
+    """A recorded disk: its ``log``, the (major, minor) of its dm-log-writes target, and its length in 512-byte
+    ``sectors``."""
 
     log: Iterable[LogEntry]
     device: Device
@@ -31,9 +32,9 @@ class DiskLog:
 
 
 def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
-    """Return the recording of ``disks``, on one clock, with all data in memory. Raises RecordingError where a log and
-    the timeline disagree, a bio is incomplete or failed, or a mark (``start``, ``end``) is missing; MalformedError for
-    a damaged log."""
+    """Return the joined recording of ``disks``, which share one clock; all data is in memory. Raises RecordingError if
+    a log and the timeline disagree, a bio is incomplete or failed, or a mark (``start``, ``end``) is missing;
+    MalformedError for a damaged log."""
     untraced = _kernel(timeline) < CHAINS_TRACED
     every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
     joined = [
@@ -41,7 +42,7 @@ def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
         for number, (disk, bios) in enumerate(zip(disks, every, strict=True))
         for bio, entry in _joined(disk.log, bios, disk.sectors)
     ]
-    # Stable: of writes that were submitted at the same moment (bios.py), the one that completed first lands first.
+    # If several writes were submitted at the same moment (bios.py), the one that completed first lands first.
     joined.sort(key=lambda each: (each[0].submitted.time, each[0].completed.time))
     flushes = [replace(flush, device=number) for number, bios in enumerate(every) for flush in bios.flushes]
     markers = [event for event in timeline.events if isinstance(event, Marker)]
@@ -67,12 +68,12 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
     chained = {bio.key: bio for bio in bios.open}
     joined: list[tuple[WriteBio, LogEntry]] = []
     flushes = 0
-    since: Moment | None = None  # entries without FUA from here on completed no earlier
-    youngest: dict[bool, tuple[WriteBio, LogEntry]] = {}  # by FUA: of the entries so far, the last to be submitted
+    since: Moment | None = None  # later entries without FUA completed no earlier than this
+    youngest: dict[bool, tuple[WriteBio, LogEntry]] = {}  # by FUA or not: the entry so far that was submitted last
     for entry in log:
         if not entry.data_bytes:
             if entry.flags & EntryFlags.FLUSH:
-                # It took what was completed when it was submitted, and is logged, in order, when it was done itself.
+                # A flush covers the writes that were complete at its submission; it is logged at its own completion.
                 if flushes < len(bios.flushes_sent):
                     began = bios.flushes_sent[flushes]
                     since = _later(since, Moment(began.time + 1, began.seconds))
@@ -80,11 +81,11 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
             continue
         if entry.first + entry.sectors > device_sectors:
             raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
-        # Among bios that look alike, the first to complete takes the first entry, see below.
+        # Of several bios with this key, the first to complete belongs to the first entry, see below.
         key = WriteKey(entry.first, entry.sectors, EntryFlags.FUA in entry.flags, EntryFlags.METADATA in entry.flags)
         alike = waiting.get(key)
         if not alike and key in chained:
-            # Any moment after the last flush that did not take it will do: the next one makes it durable.
+            # Any moment after the last flush that did not cover the write will do: the next flush makes it durable.
             open_ = chained.pop(key)
             completed = _later(since, open_.sent)
             alike = deque([WriteBio(key, open_.submitted, completed, open_.task)])
@@ -94,9 +95,9 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
                 hint="trace from before the log-writes device exists until it is removed; is this its device number?",
             )
         found = alike.popleft()
-        # The target appends FUA entries to one queue and others to another, on completion (normal_end_io in
-        # drivers/md/dm-log-writes.c). So if two of a kind were not in flight together, it logs the first one first.
-        # Two hardware queues can break that (pitfall 9).
+        # On completion, the target appends FUA entries to one queue, and other entries to another queue (normal_end_io
+        # in drivers/md/dm-log-writes.c). So if two entries for one queue were not in flight together, the older one is
+        # logged first. Two hardware queues can break that order (pitfall 9).
         if key.fua in youngest and found.completed.time < youngest[key.fua][0].submitted.time:
             raise RecordingError(
                 f"{_name(entry)} completed before {_name(youngest[key.fua][1])} was submitted, but is logged after it",
@@ -121,7 +122,8 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
 
 
 def _kernel(timeline: Timeline) -> tuple[int, int]:
-    """Return the traced kernel (major, minor), by the agent's mark; without one, a kernel that traces everything."""
+    """Return the version (major, minor) of the traced kernel, from the agent's mark. If there is no mark, return the
+    oldest version that traces all completions."""
     for event in timeline.events:
         if isinstance(event, Marker) and (found := re.match(KERNEL + r"(\d+)\.(\d+)", event.text)):
             return int(found[1]), int(found[2])

@@ -1,4 +1,5 @@
-"""Reads a dm-log-writes log, entry by entry, with one in memory at a time; not safe for two threads."""
+"""Read a log of dm-log-writes, entry by entry, with one entry in memory at a time. A reader is not safe for two
+threads."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -11,20 +12,20 @@ from bob.errors import MalformedError
 from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, VERSION, EntryFlags, check_sectorsize, longest_mark
 from bob.trace.model import SECTOR_BYTES
 
-# The loop over headers is hot: construct takes ten times as long as struct, and IntFlag as long as the rest of the
-# loop. So the fields come from the declaration, and the flags from a table of all.
+# The loop over headers is hot: construct would take ten times as long as struct, and IntFlag would double the loop's
+# time. So the declaration gives a struct, and the flags come from a table of all combinations.
 _ENTRY = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in ENTRY.subcons))
 _FLAGS = tuple(EntryFlags(bits) for bits in range(KNOWN_FLAGS + 1))
 _MARK = int(EntryFlags.MARK)
 _DISCARD = int(EntryFlags.DISCARD)
 
 _LONGEST_BIO = 1 << 32
-"""Bytes; struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
+"""One more than the most bytes of a bio: struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSuper:
-    """The log's first sector: the number of entries that are complete, and the size of a sector (bytes)."""
+    """The superblock, in the log's first sector: the number of complete entries, and the size of a sector (bytes)."""
 
     nr_entries: int
     sectorsize: int
@@ -32,9 +33,9 @@ class LogSuper:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry. ``sector`` and ``nr_sectors`` count the log's own sectors of ``sectorsize`` bytes. Its header begins
-    at byte ``offset``. ``data_len`` is the length of a mark's text, ``data_bytes`` the length of :meth:`data`: 0 for
-    flushes, marks and discards."""
+    """An entry of the log. ``sector`` and ``nr_sectors`` count the log's own sectors, of ``sectorsize`` bytes. The
+    header begins at byte ``offset`` of the log. ``data_len`` is the length (bytes) of a mark's text. ``data_bytes`` is
+    the length of :meth:`data`, which is 0 for flushes, marks and discards."""
 
     index: int
     offset: int
@@ -49,16 +50,17 @@ class LogEntry:
 
     @property
     def first(self) -> int:
-        """Return the entry's first sector, counted in sectors of 512 bytes."""
+        """The entry's first sector, counted in sectors of 512 bytes."""
         return self.sector * (self.sectorsize // SECTOR_BYTES)
 
     @property
     def sectors(self) -> int:
-        """Return the entry's number of sectors of 512 bytes; not 0 for a discard either."""
+        """The entry's number of sectors of 512 bytes. For a discard, it is the number of discarded sectors."""
         return self.nr_sectors * (self.sectorsize // SECTOR_BYTES)
 
     def data(self) -> bytes:
-        """Read and return the ``data_bytes`` that were written. Raises MalformedError if the log has become shorter."""
+        """Read and return the ``data_bytes`` that were written. Raises MalformedError if the log has become too short
+        meanwhile."""
         data = self._read(self.offset + self.sectorsize, self.data_bytes)
         if len(data) != self.data_bytes:
             _malformed(self.index, self.offset, f"its data ends after {len(data)} of {self.data_bytes} bytes")
@@ -66,17 +68,18 @@ class LogEntry:
 
 
 class LogReader:
-    """A log in a file: a path (regular file, or the log device itself) or a seekable binary file object.
+    """A reader of the log in ``file``: a path (of a regular file, or of the log device itself) or a seekable binary
+    file object.
 
-    With ``past_count`` it reads on after the number of entries in the superblock, as long as bytes parse as an entry.
-    That is for a guest that died: the kernel updates the number only after FUA writes and marks. It needs a log device
-    that was zeroed before. Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a
-    bad path."""
+    With ``past_count`` it goes on after the number of entries that the superblock gives, as long as bytes parse as an
+    entry. That serves when a guest died, because the kernel updates the number only after FUA writes and marks. The log
+    device must have been zeroed before the recording. Raises MalformedError, with entry and offset, for bytes that are
+    not a log; OSError for a bad path."""
 
     super: LogSuper
 
     def __init__(self, file: BinaryIO | str | PathLike[str], *, past_count: bool = False) -> None:
-        # Headers are far apart: a buffered file would read much and throw it away, hence FileIO.
+        # FileIO is unbuffered: headers are far apart, and a buffered file would read much for nothing.
         self._own = FileIO(file) if isinstance(file, str | PathLike) else None
         self._file: BinaryIO = file if self._own is None else self._own  # type: ignore[assignment]
         self._past_count = past_count
@@ -104,7 +107,8 @@ class LogReader:
             offset += self.super.sectorsize + found.data_bytes
 
     def _read(self, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes at ``offset``, fewer only at the end (an unbuffered read may return less)."""
+        """Return ``length`` bytes at ``offset``, or fewer at the end of the file. (One unbuffered read may return too
+        few.)"""
         self._file.seek(offset)
         data = self._file.read(length)
         while 0 < len(data) < length and (more := self._file.read(length - len(data))):
@@ -157,14 +161,15 @@ class LogReader:
             _malformed(index, offset, f"a mark that is not text: {text!r}")
 
     def _plausible(self, index: int, offset: int) -> LogEntry | None:
-        """Return the entry at ``offset`` if the kernel could have written it; None for old or empty bytes."""
+        """Return the entry at ``offset`` if the kernel could have written it; None if the bytes are empty or older than
+        the log."""
         try:
             entry = self._entry(index, offset)
         except MalformedError:
             return None
         header = self._read(offset, self.super.sectorsize)
         text = entry.data_len if entry.flags & EntryFlags.MARK else 0
-        # log_writes_map skips entries that say nothing.
+        # log_writes_map writes only entries that have sectors, a flush or a mark.
         says_something = entry.nr_sectors or entry.flags & (EntryFlags.FLUSH | EntryFlags.MARK)
         padded = not any(header[_ENTRY.size + text :])  # write_metadata zeroes the rest of the sector
         return entry if says_something and padded and entry.data_bytes < _LONGEST_BIO else None

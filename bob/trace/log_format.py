@@ -1,13 +1,13 @@
 """The on-disk format of dm-log-writes, little-endian (Linux ``drivers/md/dm-log-writes.c``).
 
-The superblock fills the log's first sector. Each entry's header fills one more sector, padded with zeros; the data
-follows. A *sector* is a logical block of the recorded device (``super.sectorsize``)."""
+The superblock fills the log's first sector. Each entry has a header, which fills one more sector and is padded with
+zeros, and then its data. A *sector* is a logical block of the recorded device (``super.sectorsize`` bytes)."""
 
 from enum import IntFlag
 
 from construct import Int32ul, Int64ul, Struct
 
-MAGIC = 0x6A736677736872  # WRITE_LOG_MAGIC: the first eight bytes of the super
+MAGIC = 0x6A736677736872  # WRITE_LOG_MAGIC: the first eight bytes of the superblock
 
 VERSION = 1  # WRITE_LOG_VERSION
 
@@ -43,8 +43,8 @@ ENTRY = Struct(
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """Return an error for a bad ``sectorsize`` (bytes), else "". It must fit into a page (write_metadata): up to 64
-    KiB."""
+    """Return an error message for a bad ``sectorsize`` (bytes), else "". A sector must fit into a page
+    (write_metadata), which has up to 64 KiB."""
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
     return f"sectorsize {sectorsize} is not a power of two from 512 to 65536"

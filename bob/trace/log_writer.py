@@ -1,4 +1,4 @@
-"""Writes a dm-log-writes log for the kernel's own tools (xfstests ``replay-log``)."""
+"""Write a log of dm-log-writes for the kernel's own tools, such as ``replay-log`` of xfstests."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,8 +13,9 @@ _PLAIN = EntryFlags(0)
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log's own ``sectorsize``. A write has
-    ``data``, whole sectors, from which its length follows; only a discard has ``nr_sectors``, only a mark ``mark``."""
+    """An entry to write. ``sector`` and ``nr_sectors`` count the log's own sectors, of ``sectorsize`` bytes. A write
+    has ``data``, which must be whole sectors and gives the length. Only a discard has ``nr_sectors``, and only a mark
+    has ``mark``."""
 
     flags: EntryFlags = _PLAIN
     sector: int = 0
@@ -34,7 +35,7 @@ def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = 
         file.write(_header(count, entry, sectorsize).ljust(sectorsize, b"\0"))
         file.write(entry.data)
         count += 1
-    # The super comes last, as in the kernel: a log that was cut short does not count what it does not have.
+    # The superblock is written last, as in the kernel, so that it never counts entries that the log does not have.
     fields = {"magic": MAGIC, "version": VERSION, "nr_entries": count, "sectorsize": sectorsize}
     file.seek(0)
     file.write(SUPER.build(fields).ljust(sectorsize, b"\0"))

@@ -1,8 +1,7 @@
-"""A recording as data: writes and flushes of one workload, with the moments of submission and completion.
+"""A recording as data: the writes and flushes of one workload, with the moments of their submission and completion.
 
-*Time* is a position in the guest's trace buffer (an integer that only grows, exact on the guest's one CPU). *Sectors*
-have 512 bytes everywhere in bob, whatever the device's logical block size.
-"""
+*Time* is a position in the guest's trace buffer: an integer that only grows, and is exact because the guest has one
+CPU. A *sector* has 512 bytes everywhere in bob, whatever the device's logical block size."""
 
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A point in a recording: ``time`` gives the order, ``seconds`` (guest's clock) is for people."""
+    """A moment in a recording: ``time`` gives the order, and ``seconds`` (by the guest's clock) is for people."""
 
     time: int
     seconds: float
@@ -19,9 +18,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class DeviceWrite:
-    """One write that reached the recorded device; ``index`` is its position in submission order, in which writes land
-    on the medium. If the bio was PREFLUSH with data, ``submitted`` is the completion of its flush (docs/design.md,
-    section 3). ``task`` is the guest's task that submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...)."""
+    """A write that reached the recorded device. ``index`` is its position in the order of submission, which is the
+    order in which writes land on the medium. If the bio had PREFLUSH and data, ``submitted`` is the completion of its
+    flush (docs/design.md, section 3). ``task`` is the task in the guest that submitted it, such as jbd2/dm-0-8,
+    kworker/u2:1 or bob."""
 
     index: int
     sector: int
@@ -41,7 +41,7 @@ class DeviceWrite:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """One cache flush. On its completion, all writes that were complete at its submission are durable."""
+    """A flush of a disk's cache. On its completion, all writes that were complete at its submission are durable."""
 
     submitted: Moment
     completed: Moment
@@ -59,9 +59,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recording after the join: ``writes`` in submission order (``writes[i].index == i``), ``flushes`` by completion.
-    Crashes are between ``start`` (just before the first operation) and ``end`` (after the finish). Earlier writes may
-    be pending at ``start``. ``device_sectors`` are lengths. The recorded disk does not carry out ``discards``."""
+    """A recording after the join. ``writes`` are in the order of submission (``writes[i].index == i``), ``flushes`` in
+    the order of completion. Crashes happen between ``start`` (just before the first operation) and ``end`` (after the
+    finish); earlier writes may be pending at ``start``. ``device_sectors`` has the length of each device. ``discards``
+    is a count; the recorded disk does not carry them out."""
 
     writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]
@@ -72,5 +73,5 @@ class Trace:
     discards: int = 0
 
     def address(self, write: DeviceWrite) -> int:
-        """Return the sector of ``write`` in the image of the trace: its devices, end to end."""
+        """Return the first sector of ``write`` in the image of all devices of the trace, laid end to end."""
         return sum(self.device_sectors[: write.device]) + write.sector

@@ -1,4 +1,4 @@
-"""A recording from a guest, before the check."""
+"""A recording as it comes from a guest, before bob has checked it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 
 class Completion(Enum):
-    """When the recorded disk completes a write: at once, or as late as possible and one at a time. A late disk shows if
-    a file system sends a flush without waiting for a write. In older documents, which lack it, disks are prompt."""
+    """When the recorded disk completes a write: at once, or as late as possible and one write at a time. A late disk
+    shows whether a file system sends a flush without waiting for a write first. Older documents lack this field, and
+    their disks are prompt."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"
@@ -16,7 +17,7 @@ class Completion(Enum):
 
 
 class InodeStatus(NamedTuple):
-    """Part of the result of lstat(2); ``mtime`` is in ns since 1970, 0 if it was set after the base image was made."""
+    """Some of lstat(2)'s answer. ``mtime`` is in ns since 1970, or 0 if it was set after the base image was made."""
 
     mode: int
     uid: int
@@ -38,12 +39,11 @@ class RecordedDisk:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The unchecked output of the guest; :func:`bob.trace.check.checked` turns it into a Trace.
+    """The unchecked output of the guest. :func:`bob.trace.check.checked` turns it into a Trace.
 
-    ``disks`` are in the order of the base; ``timeline`` is the text of their trace buffer. ``final`` has the
-    differences from the base, end to end. Inode numbers and statuses are by path; older recordings lack
-    ``status_after``.
-    """
+    ``disks`` are in the order of the base image; ``timeline`` is the text of the trace buffer that they share.
+    ``final`` is the packed difference of the disks after the recording from the base image, end to end. Inode numbers
+    and statuses are by path; older recordings lack ``status_after``."""
 
     disks: tuple[RecordedDisk, ...]
     timeline: str

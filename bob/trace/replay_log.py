@@ -1,8 +1,9 @@
-"""A trace as a dm-log-writes log for programs that replay it from front to back, as xfstests' ``replay-log`` does.
+"""Write a trace as a log of dm-log-writes, for programs that replay a log from front to back, as xfstests'
+``replay-log`` does.
 
 In the kernel's own log, FUA writes and marks overtake unflushed writes (docs/facts.md, dm-log-writes, pitfalls 2 to 4).
-In this log a write comes at the time of its submission, a flush at that of its completion. So a replay up to any entry
-is a legal crash state."""
+In the log that this module makes, a write stands at the time of its submission, and a flush at the time of its
+completion. So a replay up to any entry gives a legal crash state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,24 +17,25 @@ CRASH = "crash"  # the mark at the moment of a crash
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """An ``entry`` of the log, and the index in the trace of its ``write``; None if it is no write."""
+    """An ``entry`` of the log. If it is a write, ``write`` is the index of that write in the trace; else None."""
 
     entry: NewEntry
     write: int | None = None
 
 
 def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
-    """Return the log of ``trace``, which has one device, with a mark at time ``crash`` (a position in the trace). The
-    marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (a sync of the finish) ..., ``end``; each name
-    occurs once. Writes of the mount and unmount are included, discards are not."""
-    # At one and the same time: a flush comes before the data that waited for it, and a crash after everything.
+    """Return the log of ``trace``, which must have one device. With ``crash`` (a time in the trace), the log has a mark
+    at that time. The other marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (of the first sync in
+    the finish) and so on up to ``end``; each name occurs once. The log includes the writes of the mount and the
+    unmount, but not discards."""
+    # At the same time, a flush comes before the data that waited for it, and a crash comes after everything else.
     found: list[tuple[int, int, ReplayStep]] = []
     found += [(flush.completed.time, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for flush in trace.flushes]
     found += [(write.submitted.time, 1, ReplayStep(_entry(write), write.index)) for write in trace.writes]
     found += [(at, 2, ReplayStep(NewEntry(EntryFlags.MARK, mark=text))) for at, text in _marks(trace)]
     if crash is not None:
         found.append((crash, 3, ReplayStep(NewEntry(EntryFlags.MARK, mark=CRASH))))
-    found.sort(key=lambda step: step[:2])  # stable: writes of one time stay in order of landing
+    found.sort(key=lambda step: step[:2])  # stable: writes of the same time stay in order
     return tuple(step for _at, _rank, step in found)
 
 
@@ -43,7 +45,7 @@ def _entry(write: DeviceWrite) -> NewEntry:
 
 
 def _marks(trace: Trace) -> Iterator[tuple[int, str]]:
-    finishes = 0  # the operations of the finish all have the number 0, and replay-log goes to the first of a name
+    finishes = 0  # all operations of the finish have the number 0, but replay-log goes to the first mark with a name
     for mark in trace.marks:
         finishes += mark.text == "op 0 begin"
         yield mark.at.time, mark.text.replace("op 0 ", f"finish {finishes} ").replace(" ", "-")

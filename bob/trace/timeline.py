@@ -1,13 +1,13 @@
-"""The bio timeline: parses the text of a tracefs instance.
+"""The timeline of bios: parse the text of the kernel's trace buffer (a tracefs instance).
 
 The agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and ``block:block_bio_complete``
-(include/trace/events/block.h), sets ``trace_clock`` to ``mono`` and writes marks to ``trace_marker``. A line is
+(include/trace/events/block.h), sets ``trace_clock`` to ``mono``, and writes marks to ``trace_marker``. A line is
 
       kworker/0:1-12      [000] d.h2.    12.345678: block_bio_complete: 253,0 WS 2048 + 8 [0]
       (task-pid)          (cpu) (flags)  (seconds)  (event)             (device, rwbs, sector + sectors [error])
 
-The guest has one CPU, so the order of the lines is the order of the events: time is the line's number.
-"""
+The guest has one CPU, so the order of the lines is the order of the events. So the number of a line serves as its
+time."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from bob.trace.model import Moment
 
 Device = tuple[int, int]  # a block device's (major, minor)
 
-MARK_PREFIX = "bob: "  # begins the agent's lines in ``trace_marker``
+MARK_PREFIX = "bob: "  # the beginning of the lines that the agent writes to ``trace_marker``
 
 
 class Op(Enum):
@@ -35,7 +35,8 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rwbs:
-    """A bio's operation and its flags for durability; ``text`` is the kernel's."""
+    """The operation of a bio and its flags about durability. ``text`` is the kernel's field rwbs, from which they
+    come."""
 
     text: str
     op: Op
@@ -45,17 +46,19 @@ class Rwbs:
 
     @property
     def flushes(self) -> bool:
-        """Return whether the bio flushes the device's cache: REQ_PREFLUSH, or REQ_OP_FLUSH, which drivers get."""
+        """Whether the bio flushes the device's cache, by REQ_PREFLUSH or as REQ_OP_FLUSH (the form that drivers
+        get)."""
         return self.preflush or self.op is Op.FLUSH
 
 
-# A leading F is REQ_PREFLUSH if an operation follows it. Behind the operation: FUA, rAhead, Sync, Meta, atomic (U).
+# A leading F is REQ_PREFLUSH if an operation follows it. After the operation: FUA, rAhead, Sync, Meta, atomic (U).
 _RWBS = re.compile(r"(?P<preflush>F(?=[RWDNF]))?(?P<op>[RWDNF])(?P<flags>F?A?S?M?U?)")
 
 
 @lru_cache(maxsize=256)
 def parse_rwbs(text: str) -> Rwbs:
-    """Read e.g. "FWFSM": a synchronous metadata write that flushes first and is FUA. Unknown letters give OTHER."""
+    """Return the parsed field rwbs. For example, "FWFSM" is a synchronous write of metadata that flushes first and is
+    FUA. Unknown letters give the operation OTHER."""
     if (found := _RWBS.fullmatch(text)) is None:
         return Rwbs(text, Op.OTHER, preflush=text.startswith("F"))
     flags = found["flags"]
@@ -118,7 +121,7 @@ class Timeline:
 
 
 # trace_print_context and trace_print_lat_fmt (kernel/trace/trace_output.c). The task's name may be any 15 bytes, so the
-# pattern finds its end by the columns that must follow. Those for the thread group and the irq flags are options.
+# pattern finds its end by the columns that must follow. The columns for thread group and irq flags are optional.
 _LINE = re.compile(
     r"\s*(?P<task>.{1,64}?)-(?P<pid>\d+)\s+(?:\(\s*[-\d]+\)\s+)?\[(?P<cpu>\d+)\]\s+"
     r"(?:[^\s:]{4,8}\s+)?(?P<seconds>\d+\.\d+): (?P<event>[^\s:]+): ?(?P<body>.*)"
@@ -133,9 +136,9 @@ _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def parse_timeline(text: str) -> Timeline:
-    """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``, without other events. Raises
-    RecordingError if the buffer lost events, has several CPUs or runs backwards; MalformedError for a line that is not
-    from ftrace."""
+    """Return the timeline in ``text``, which comes from the file ``trace`` or ``trace_pipe``; events of other kinds are
+    left out. Raises RecordingError if the buffer lost events, has events of several CPUs, or runs backwards;
+    MalformedError for a line that is not from ftrace."""
     return Timeline(tuple(_events(text)))
 
 
@@ -181,7 +184,7 @@ def _event(line: re.Match[str], at: Moment) -> TimelineEvent | None:
         case "sys_exit":
             found = _matched(_RETURNED, body, at)
             return CallReturned(at, pid, int(found[1]), int(found[2]))
-        case _ if body.startswith(MARK_PREFIX):  # by its text: the event's name is only a symbol, tracing_mark_write
+        case _ if body.startswith(MARK_PREFIX):  # the event's name is only a symbol, tracing_mark_write
             return Marker(at, body.removeprefix(MARK_PREFIX).rstrip())
     return None
 
