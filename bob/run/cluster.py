@@ -1,6 +1,7 @@
-"""Parcels on the workers of a Dask cluster: bob sends them out, again if a worker is lost, and takes the results. A
-worker starts a process for each parcel (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves
-out a worker with another environment, such as its kernel or QEMU."""
+"""Runs parcels on the workers of a Dask cluster. A *parcel* is a part of a run with its files (bob/run/parcels.py). bob
+sends out the parcels, sends one again if its worker is lost, and collects the results. A worker starts a process for
+each parcel (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves out a worker whose
+environment differs from the run's, for example in its kernel or its QEMU."""
 
 import json
 import pickle
@@ -27,20 +28,20 @@ from bob.run.timings import USUAL_SHARE
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
 
-TRIES = 3  # workers that may fail at a parcel before bob gives it up
-TELL_SECONDS = 2.0  # between a worker's messages of progress, as each passes the scheduler
-END_SECONDS = 60.0  # a worker must end its guests and give back finished work in this time
-FIT_SECONDS = 20.0  # to wait for another worker if the present ones cannot do a parcel
+TRIES = 3  # after so many failures of a parcel, on any workers, bob gives it up
+TELL_SECONDS = 2.0  # between two progress messages of a worker, since each passes the scheduler
+END_SECONDS = 60.0  # a worker has this time to end its guests and to send back finished work
+FIT_SECONDS = 20.0  # bob waits this long for another worker if the present workers cannot do a parcel
 _LOOK_SECONDS = 0.5
 _PROCESS = (sys.executable, "-m", "bob.run.parcel_process")
-_STOPPED: set[str] = set()  # in a worker: the runs whose parcels must end
+_STOPPED: set[str] = set()  # in a worker's process: the runs that were stopped
 
 ProgressSink = Callable[[Sequence[Sequence[str | int]]], None]
 ParcelEvent = tuple[str, str, str, Sequence[Sequence[str | int]]]  # parcel, attempt, worker's address, Progress's calls
 
 
 def work(parcel: Parcel) -> ParcelResult:
-    """Do ``parcel`` in a process of its own. Dask calls this in a worker."""
+    """Do ``parcel`` in a process of its own. Dask calls this function in a worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -61,7 +62,8 @@ def work(parcel: Parcel) -> ParcelResult:
 def in_a_process(
     parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
-    """Do ``parcel`` in a ``process`` that works in the empty ``folder``. End it once it is not wanted."""
+    """Do ``parcel`` by the command ``process``, which works in the empty ``folder``. End the process when ``is_wanted``
+    says that the parcel is no longer wanted. Pass the progress to ``tell``."""
     if not is_wanted():
         return ParcelResult(b"", stopped=True)
     began = time.monotonic()
@@ -75,7 +77,7 @@ def in_a_process(
         try:
             _watched(running, tell, is_wanted)
         finally:
-            running.kill()  # if it runs still; its reaper ends its guests
+            running.kill()  # in case it still runs; its reaper then ends its guests
     try:
         piece: ParcelResult = pickle.loads((folder / "answer").read_bytes())
     except (OSError, EOFError):
@@ -114,7 +116,7 @@ def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Call
 
 
 def _together(told: queue.SimpleQueue[list[str | int]]) -> list[list[str | int]]:
-    """Return the messages so far, with the crash states of a workload as one number."""
+    """Return the progress messages so far. Messages about the crash states of a workload become one, with their sum."""
     words: list[list[str | int]] = []
     states: Counter[str] = Counter()
     with suppress(queue.Empty):
@@ -138,7 +140,8 @@ def _end(run: str) -> None:
 
 @dataclass(slots=True)
 class _HandedPart:
-    """A part that Dask has. ``may`` names the workers that can do it (None: any), ``tries`` counts failures."""
+    """A part of a run that Dask has. ``may`` names the workers that can do the part (None: any worker). ``tries``
+    counts its failures."""
 
     part: RunPart
     parcel: Parcel
@@ -153,7 +156,7 @@ class _HandedPart:
 
 
 class Workers:
-    """The workers of a cluster, for one run."""
+    """The workers of a cluster, as one run uses them."""
 
     def __init__(self, client: Any, run: str, environment: Mapping[str, str] | None, progress: Progress) -> None:
         self._client, self._run, self._progress = client, run, progress
@@ -167,7 +170,7 @@ class Workers:
 
     @property
     def places(self) -> int:
-        """The number of parcels that the present workers do at a time."""
+        """The number of parcels that the present workers can do at the same time."""
         counts: Mapping[str, int] = self._client.nthreads()
         return max(1, sum(counts.values()))
 
@@ -176,8 +179,8 @@ class Workers:
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until none is ready or being done; finished work is kept however this ends. Raise GuestError if
-        no present worker can do a part, and as :meth:`bob.run.parts.PartedRun.take` does."""
+        """Do ``parts`` until no part is ready and no part is at work. Finished work is kept even if an error ends this.
+        Raise GuestError if no present worker can do a part, and the errors of :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -189,13 +192,13 @@ class Workers:
                 parts.take(part, PartEnd(piece.seconds, piece.refusal, piece.failure))
         except BaseException:
             for part, piece in self._stop():
-                with suppress(BobError):  # the first error is raised
+                with suppress(BobError):  # only the first error is raised
                     keep(piece, part)
             raise
 
     def finished(self) -> tuple[RunPart, ParcelResult]:
-        """Return the next part that ends, and its result: a failure if bob gave it up. Raise GuestError if no worker
-        can."""
+        """Wait for the next part that ends, and return it with its result. If bob gave the part up, the result is a
+        failure. Raise GuestError if no worker can do any part."""
         while True:
             try:
                 key, future = self._ended.get(timeout=5.0)
@@ -218,18 +221,19 @@ class Workers:
             return handed.part, piece
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
-        """End all guests. Yield the parts under way whose finished work comes back in time."""
+        """Have all workers end their guests. Yield the parts that were at work and whose finished work comes back in
+        time."""
         self._progress.step("waiting for the workers to end their guests")
-        with suppress(Exception):  # even if the cluster is gone, finished work here is kept
+        with suppress(Exception):  # if the cluster is gone, keep the finished work that is here
             self._client.run(_end, self._run, on_error="ignore")
         deadline = time.monotonic() + END_SECONDS
         while self._handed and time.monotonic() < deadline:
-            # Not from the queue: what ended the run may have come between it and what was taken out of it.
+            # Look at the futures, not at the queue: the run may have ended just after an item left the queue.
             for key, handed in list(self._handed.items()):
                 if handed.future is None or handed.future.status != "pending":
                     del self._handed[key]
                 if handed.future is not None and handed.future.status == "finished":
-                    with suppress(Exception):  # its worker is gone meanwhile
+                    with suppress(Exception):  # its worker may be gone meanwhile
                         yield handed.part, handed.future.result(timeout=CONNECT_SECONDS)
             time.sleep(_LOOK_SECONDS / 5)
 
@@ -241,7 +245,7 @@ class Workers:
         if self._unfit:
             deadline = time.monotonic() + FIT_SECONDS
             while not (fit := self._fit()) and time.monotonic() < deadline:
-                time.sleep(_LOOK_SECONDS)  # one that was lost may be replaced
+                time.sleep(_LOOK_SECONDS)  # a new worker may replace a lost one
             handed.may = fit
             if not handed.may:
                 raise GuestError(
@@ -264,12 +268,12 @@ class Workers:
         try:
             piece: ParcelResult = future.result(timeout=END_SECONDS)
         except KilledWorker:
-            handed.tries = TRIES  # Dask tried several
+            handed.tries = TRIES  # Dask has tried several workers already
             return ParcelResult(b"", broke="several workers in a row were lost while they did this")
         except TimeoutError:
             future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
             return None
-        except Exception as error:  # bob is not there, or another one
+        except Exception as error:  # the worker lacks bob, or has another version
             return ParcelResult(b"", broke=f"{type(error).__name__}: {error}")
         if piece.unfit is None and piece.environment is not None:
             found = _shared(piece.environment)
@@ -301,7 +305,7 @@ class Workers:
                 self._submit(handed)
 
     def _told(self, event: tuple[float, ParcelEvent]) -> None:
-        """Take the progress of a worker. Dask's own thread calls this."""
+        """Take a progress message of a worker. Dask calls this in a thread of its own."""
         key, attempt, worker, words = event[1]
         with self._lock:
             handed = self._handed.get(key)
@@ -329,7 +333,8 @@ class Workers:
                 self._progress.finished(title, numbers[0])
 
     def _undo(self, handed: _HandedPart) -> None:
-        """Take back the reported states of unfinished workloads. Another attempt does not count finished ones again."""
+        """Subtract the crash states that a failed attempt reported for unfinished workloads. The next attempt reports
+        these again, but not those of finished workloads."""
         handed.attempt = ""
         for title in [title for title in handed.states if title not in handed.finished]:
             self._progress.observed(title, -handed.states.pop(title))
@@ -341,7 +346,8 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
-    """Open the cluster at ``address`` for the run ``run``. Raise as :func:`bob.run.scheduler.connected` does."""
+    """Open the cluster whose scheduler has this ``address``, for the run with the identity ``run``. Raise
+    MissingProgramError without dask.distributed, and UsageError if no scheduler answers."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

@@ -1,4 +1,5 @@
-"""The guest images that options request: by name, with the user's kernel, or the user's machine."""
+"""The guest image that the options of a command ask for: a named image, an image with the user's kernel, or the user's
+own machine."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -22,8 +23,9 @@ def asked_images(
     recovery_crashes: int = 0,
     progress: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """Return the images in order. Build the one for --kernel or --kernel-tree, with the modules that ``fs`` need.
-    ``progress`` gets a line for each step. Raise UsageError if options contradict each other."""
+    """Return the names of the images, in order, each once. For --kernel or --kernel-tree, build the image, with the
+    kernel modules that ``fs`` need. For --guest, return the machine's address. ``progress`` gets a line for each step.
+    Raise UsageError if options contradict each other."""
     from bob.guest.given_machine import is_machine
     from bob.image import load_recipe
     from bob.image.cache import OWN
@@ -71,7 +73,8 @@ def asked_images(
 def _machine(
     guest: str, images: Sequence[str], guests: GuestOptions, scheduler: str | None, recovery_crashes: int
 ) -> str:
-    """Return the machine of --guest, in place of an image. Raise UsageError if another option is about guests, too."""
+    """Return the address of the machine of --guest, which takes the place of an image. Raise UsageError if another
+    option is also about guests."""
     from bob.guest.given_machine import place
 
     where = place(guest)
@@ -79,7 +82,9 @@ def _machine(
         "--kernel": guests.kernel,
         "--modules": guests.modules,
         "--kernel-tree": guests.kernel_tree,
-        "--connect": None if where.is_domain else guests.connect,  # it names a domain's libvirt
+        "--connect": None
+        if where.is_domain
+        else guests.connect,  # for a domain, --connect names the libvirt that has it
         "--scheduler": scheduler,
     }
     for option, value in others.items():

@@ -1,5 +1,6 @@
-"""Ctrl-C, for the command line and the library: a notebook goes on after it, so all guests must end with the call. At
-some instants no ``with`` block knows of a guest, so a call that is interrupted kills all that remain."""
+"""Ctrl-C on the command line and in Python. A notebook goes on after Ctrl-C, so all guests must end with the
+interrupted call. At some instants a guest runs and no ``with`` block would end it. So an interrupted call kills all
+guests that remain."""
 
 import signal
 import threading
@@ -10,12 +11,12 @@ from pathlib import Path
 
 from bob.errors import BobError
 
-_SAME = 1.0  # seconds: signals within them count as one
+_SAME = 1.0  # seconds: signals within this time count as one
 
 
 class Interrupts:
-    """A handler of signals. The first signal raises KeyboardInterrupt; one a second or more later calls ``again``.
-    ``since`` is the time of the first (host seconds), or None."""
+    """A signal handler. The first signal raises KeyboardInterrupt. A signal that comes a second or more later calls
+    ``again``. ``since`` is the time of the first signal (host seconds; None: no signal yet)."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self.since: float | None = None
@@ -31,7 +32,8 @@ class Interrupts:
 
 
 class Begun:
-    """Finds the run directory that was begun after this object: ``folder``, or a new one in ``runs``."""
+    """Finds the run directory of a run that begins after this object is made. It is ``folder``, or else a new one in
+    ``runs``."""
 
     def __init__(self, folder: Path | None, runs: Path) -> None:
         self._folder, self._runs = folder, runs
@@ -39,7 +41,7 @@ class Begun:
 
     @property
     def run(self) -> Path | None:
-        """The run directory; None if there is not exactly one."""
+        """The run directory; None if no run directory or several of them are new."""
         found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
         begun = [one for one in found if (one / "run.json").exists()]
         return begun[0] if len(begun) == 1 else None
@@ -47,7 +49,8 @@ class Begun:
 
 @contextmanager
 def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
-    """If Ctrl-C ends the block, add a note on how Python resumes the run: ``folder``, or a new one in ``runs``."""
+    """If Ctrl-C ends the block, add a note to the exception that says how Python resumes the run. The run directory is
+    ``folder``, or else a new one in ``runs``."""
     begun = Begun(folder, runs)
     try:
         yield
@@ -64,9 +67,9 @@ class _Calls:
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """End all guests of this process if the block raises an error, unless another such block is open. In the main
-    thread, Ctrl-C raises KeyboardInterrupt once; another ends all guests at once. A process with its own handler keeps
-    that."""
+    """End all guests of this process if the block raises an error, unless another such block is still open. In the main
+    thread, the first Ctrl-C raises KeyboardInterrupt, and another ends all guests at once. A signal handler that the
+    process has set stays in place."""
     with _Calls.lock:
         _Calls.open += 1
     try:
@@ -75,7 +78,7 @@ def no_guest_left() -> Iterator[None]:
     except BaseException:
         with _Calls.lock:
             is_last = _Calls.open == 1
-        if is_last:  # those of another call, in another thread, are at work
+        if is_last:  # otherwise a call in another thread still uses its guests
             _kill_guests()
         raise
     finally:
@@ -96,13 +99,13 @@ def _interruptible() -> Iterator[None]:
     except Exception as error:
         if interrupts.since is None or isinstance(error, BobError):
             raise
-        raise KeyboardInterrupt from error  # C code that was under way turns one into an error of its own
+        raise KeyboardInterrupt from error  # C code may have turned the interrupt into an error of its own
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _kill_guests() -> None:
-    """End all guests of this process's own libvirt. Their users see a lost guest."""
+    """End all guests that this process started in its own libvirt. Other code then sees that its guest is lost."""
     from bob.guest.root import Root
 
     with suppress(OSError):

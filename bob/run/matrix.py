@@ -1,7 +1,11 @@
-"""A set of configurations, probed one after the other, or side by side on a cluster: the table. On a cluster, bob
-divides columns into parts with some of their workloads, about PARTS_PER_PLACE for each worker's place. Base images have
-random content of the kernel's, so a run makes each once: a column's first part has one workload for each initial tree,
-and later parts get its base images. The last part has the whole column: its worker crashes recoveries, and judges."""
+"""A matrix: a set of configurations, probed one after the other, or side by side on a cluster. Each configuration gives
+a column of the result table.
+
+On a cluster, bob divides a column into parts with some of its workloads each. There are about PARTS_PER_PLACE parts for
+each place of a worker (a place does one part at a time). A run makes each base image once, since the kernel writes
+random data into it. So the first part of a column has one workload for each initial tree, and makes the base images.
+Later parts get these. The last part has the whole column: its worker crashes recoveries, and judges.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,15 +27,16 @@ from bob.subject import ConfigurationSet
 from bob.text import plural
 from bob.workload.operations import Workload
 
-PARTS_PER_PLACE = 4  # parts for each place: the workers end together although some parts take longer
-FEWEST = 8  # fewest workloads of a part, as each part first starts a guest that records and one that observes
+PARTS_PER_PLACE = 4  # parts for each place; with several, all workers end at about the same time
+FEWEST = 8  # fewest workloads of a part, since each part first starts two guests, to record and to observe
 
 
 def matrix(
     chosen: ConfigurationSet, request: ProbeRequest, out: Path | None, progress: Progress
 ) -> tuple[Result, Path]:
-    """Probe each configuration of ``chosen``; return the result and the run directory. Skip one that mkfs or the kernel
-    refuses, with the reason. Raise UsageError before a guest starts if the request is impossible."""
+    """Probe each configuration of ``chosen``, and return the result with the run directory. Skip a configuration that
+    mkfs or the kernel refuses; the result has the reason. Raise UsageError before a guest starts if the request is
+    impossible."""
     request.check()
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
@@ -45,7 +50,8 @@ def matrix(
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Resume the matrix in ``path``. Raise StoreError if it is not a matrix's run, or another process writes it."""
+    """Resume the matrix whose run directory is ``path``. Raise StoreError if ``path`` is not a matrix's run directory,
+    or another process is writing it."""
     directory = MatrixDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
@@ -78,8 +84,8 @@ def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progr
 
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
-    """Resume a matrix on the cluster of ``host``. However this ends, ``directory`` keeps all finished workloads. Raise
-    as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do."""
+    """Resume a matrix on the cluster of ``host``. Even if an error ends this, ``directory`` keeps all finished
+    workloads. Raise the errors of :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do`."""
     columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))
@@ -91,7 +97,8 @@ def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result
 
 @dataclass(slots=True, eq=False)
 class _MatrixColumn:
-    """A column of the table. ``waiting`` numbers workloads not handed out; ``in_hand`` counts parts under way."""
+    """A column of the table. ``waiting`` lists the numbers of workloads that no worker has yet. ``in_hand`` is the
+    number of parts that workers have."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -127,7 +134,8 @@ class _MatrixColumn:
             yield RunPart(self.run, title, self.request.host, tuple(numbers))
 
     def _without_base(self, numbers: Sequence[int]) -> list[int]:
-        """Return the numbers of the first workloads with each initial tree that lacks a base image."""
+        """For each initial tree without a base image, return the number of the first workload with this tree.
+        ``numbers`` are the workloads to look at."""
         first: dict[str, int] = {}
         for number in numbers:
             workload = self.workloads[number]
@@ -145,7 +153,7 @@ class _MatrixParts:
         for column in self._columns:
             if column.result is not None or column.in_hand:
                 continue
-            if column.is_given_up and not column.waiting:  # a worker would try it again
+            if column.is_given_up and not column.waiting:  # a worker would try the lost workloads again
                 self._end(column, judged(column.run))
                 continue
             for part in column.cut(parts):
@@ -153,10 +161,11 @@ class _MatrixParts:
                 yield part
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a part has ended. Workloads that no worker could do are lost; ``--resume`` tries them again."""
+        """Note that a part has ended. If no worker could do its workloads, they are lost, and ``--resume`` tries them
+        again."""
         [column] = [one for one in self._columns if one.run.path == part.run.path]
         column.in_hand -= 1
-        if column.result is not None:  # another part of it was refused
+        if column.result is not None:  # the configuration was refused in another part
             return
         if ended.refusal is not None:
             column.waiting.clear()
@@ -176,7 +185,8 @@ class _MatrixParts:
 
 
 def _kept(directory: MatrixDirectory, columns: Sequence[_MatrixColumn]) -> Result:
-    """Keep and return the first finished columns as one result. A column after a gap has to wait."""
+    """Combine the finished columns into one result, keep it, and return it. Stop at the first unfinished column, so
+    that the columns stay in order."""
     done = []
     for column in columns:
         if column.result is None:

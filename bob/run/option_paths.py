@@ -1,4 +1,5 @@
-"""Files and folders as values of options. Commands that take no others start fast: nothing heavy is imported here."""
+"""Options whose values are files and folders. This module imports nothing heavy, so that a command with only such
+options starts fast."""
 
 import os
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where to write documents: one to the file ``path``, or several into the folder ``path``."""
+    """The place for written documents: the file ``path`` for one document, or the folder ``path`` for several."""
 
     path: Path
     is_folder: bool
@@ -66,6 +67,8 @@ EXISTING_FILE = ExistingPath(folder=False)
 EXISTING_FOLDER = ExistingPath(file=False)
 NEW_FOLDER = Words(_read_new_folder, files="dir", name="dir")
 NEW_FILE = Words(_read_new_file, files="file", name="file")
-OUTPUT = Words(_read_output, files="file", name="file")  # a file that will be written, or standard output
-DESTINATION = Words(_read_destination, files="file", name="file")  # a file, or a folder that exists or has / at its end
-FOLDER = Words(_read_folder, files="dir", name="dir")  # a folder that exists, or will be made
+OUTPUT = Words(_read_output, files="file", name="file")  # a file to write, or standard output
+DESTINATION = Words(
+    _read_destination, files="file", name="file"
+)  # a file to write, or a folder (it exists, or ends with /)
+FOLDER = Words(_read_folder, files="dir", name="dir")  # a folder, which may not exist yet

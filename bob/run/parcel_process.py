@@ -1,6 +1,7 @@
-"""The process for a parcel: ``python -m bob.run.parcel_process FOLDER``, with the pickled ``parcel`` in FOLDER. It
-makes the run directory ``run`` and the pickled ``answer`` there, and writes progress to stdout, a JSON array a line.
-Its guests end at a signal, or when stdin ends, as it does with the worker; finished work stays."""
+"""The process that does a parcel (a part of a run, sent to a worker of a cluster). The command is ``python -m
+bob.run.parcel_process FOLDER``; FOLDER has the pickled ``parcel``. The process makes the run directory ``run`` and the
+pickled ``answer`` in FOLDER, and writes progress to stdout, a JSON array on each line. Its guests end at a signal, or
+when stdin ends, as it does when the worker ends. Finished work stays in FOLDER."""
 
 import json
 import os
@@ -32,7 +33,7 @@ from bob.version import __version__
 
 
 class ParcelProgress(Silent):
-    """Writes progress for another process, except reports about a whole run, such as plans."""
+    """Writes progress as JSON lines, for the worker. It drops reports about a whole run, such as plans."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -56,10 +57,10 @@ class ParcelProgress(Silent):
 
 
 def main(folder: Path) -> int:
-    """Do the parcel in ``folder``. Return the exit code: 0 if there is an answer."""
+    """Do the parcel in ``folder``. Return the exit code 0 once the answer is written."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     told = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # other output goes to stderr
+    os.dup2(2, 1)  # all other output goes to stderr
     threading.Thread(target=_until_left_alone, daemon=True).start()
     give_back_what_is_freed()
     parcel: Parcel = pickle.loads((folder / "parcel").read_bytes())
@@ -69,7 +70,7 @@ def main(folder: Path) -> int:
 
 
 def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult:
-    """Do ``parcel`` in the new ``folder``. Return its result without files, which stay there."""
+    """Do ``parcel`` in the new folder ``folder``. Return the result without its files, which stay in the folder."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
@@ -94,7 +95,7 @@ def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult
             return ParcelResult(b"", environment, refusal=(refusal.message, refusal.hint))
     except KeyboardInterrupt:
         return ParcelResult(b"", environment, stopped=True)
-    except BobError as error:  # this machine or a guest on it is at fault
+    except BobError as error:  # the fault is in this machine or in a guest on it
         return ParcelResult(b"", environment, unfit=error.message)
     return ParcelResult(b"", environment)
 
@@ -120,11 +121,11 @@ def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], pr
         Pipeline(hypervisor, image, [task], progress, request.host.jobs or 1) as pipeline,
     ):
         for number in sorted(numbers):
-            pipeline.result(0, number)  # the run directory keeps it
+            pipeline.result(0, number)  # the run directory keeps the result
 
 
 def _until_left_alone() -> None:
-    """Interrupt this process when its standard input ends."""
+    """Wait until standard input ends, and then interrupt this process."""
     with suppress(OSError, ValueError):
         while os.read(0, 4096):
             pass

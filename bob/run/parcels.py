@@ -1,4 +1,5 @@
-"""Parcels: parts of a run, with their files as bytes, on the way to a worker of a cluster and back."""
+"""Parcels. A parcel is a part of a run with its files as bytes, on its way to a worker of a cluster. A result with the
+new files comes back."""
 
 import io
 import zipfile
@@ -15,20 +16,21 @@ from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, now
 from bob.version import __version__
 
-_LEVEL = 1  # zlib's: logs and observations shrink to a tenth; a higher level takes much longer for a tenth less
+_LEVEL = 1  # for zlib: logs and observations shrink to a tenth; a higher level saves little and takes much longer
 _NOTHING = b"PK\5\6" + bytes(18)  # a zip archive without files
-_DONE = ("observed.json", "refused.json")  # they say that a workload is done, unless it was lost
+_DONE = ("observed.json", "refused.json")  # either file says that a workload is done, unless it was lost
 _LATE = ("recorded.json", "observed.json", "refused.json", "lost.json", "result.json", "run.json")
-"""They say that other files exist, so they are written after those, in this order."""
+"""Files that say that other files exist. They are written after all other files, in this order."""
 
-OF_A_CONFIGURATION = "mkfs_version"  # the field of an environment that differs by configuration
+OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs between configurations
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A part of a run (:class:`bob.run.parts.RunPart`) that travels. ``run`` and ``key`` identify the run and the
-    parcel in it; ``bob`` is the version that made it. ``given`` are the part's files, packed; run.json has the
-    question. ``environment`` is the required one (None: any), ``jobs`` the number of parallel guests at ``connect``."""
+    """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
+    the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` are the files of the part,
+    packed; the run.json among them says what to do. ``numbers`` chooses workloads (None: all). The worker must have
+    this ``environment`` (None: any). It may use ``jobs`` guests at a time, in the libvirt at ``connect``."""
 
     run: str
     key: str
@@ -42,7 +44,8 @@ class Parcel:
 
 
 def parcel_of(part: RunPart, identity: str) -> Parcel:
-    """Return the parcel of a part of the run ``identity``, without the files of workloads that are not in the part."""
+    """Return the parcel for ``part`` of the run with the name ``identity``. It lacks the files of workloads in other
+    parts."""
     run, host, numbers = part.run, part.host, part.numbers
     key, given, about = run.path.name, is_given(part), run.about()
     return Parcel(
@@ -60,9 +63,10 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
 
 @dataclass(frozen=True, slots=True)
 class ParcelResult:
-    """The result of a parcel: its new ``files``, packed, and the ``environment`` of the measurement. ``refusal`` is as
-    in :class:`bob.run.parts.PartEnd`; ``unfit`` says why another worker has to do it; ``broke`` is an error of bob's.
-    If ``stopped`` early, the files have all finished workloads."""
+    """The result of a parcel: its new ``files``, packed, and the ``environment`` where it was done. ``refusal`` has the
+    message and the hint if mkfs, the kernel or a script refused. ``unfit`` is the reason that this worker cannot do the
+    parcel, but another worker may. ``broke`` is an error of bob itself. If the parcel was ``stopped`` early, the files
+    have all finished workloads."""
 
     files: bytes
     environment: Mapping[str, str] | None = None
@@ -75,12 +79,13 @@ class ParcelResult:
 
     @property
     def failure(self) -> str | None:
-        """The reason that the parcel was not done; None if it was done, or stopped."""
+        """The reason that the parcel was not done; None if it was done or stopped."""
         return self.unfit or self.broke
 
 
 def keep(result: ParcelResult, part: RunPart) -> None:
-    """Write a parcel's files into its ``part``'s directory. Raise StoreError if that has another machine or image."""
+    """Write the files of ``result`` into the run directory of ``part``. Raise StoreError if the run belongs to another
+    machine or image than the result."""
     run = part.run
     if not result.files or result.environment is None:
         return
@@ -92,13 +97,13 @@ def keep(result: ParcelResult, part: RunPart) -> None:
         note_environment(run, result.environment)
         theirs = is_given(part)
         written = unpack(result.files, run.path, lambda path: theirs(path) and not _is_kept_base(run, path))
-    for path in written:  # that a file went does not travel
+    for path in written:  # a worker sends new files, but cannot say that a file was removed
         if path.name in _DONE and path.with_name("lost.json") not in written:
             run.clear_loss(run.path / path.parent)
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """Return the ``wanted`` files in ``folder`` except its lock, packed."""
+    """Return the files in ``folder`` that ``wanted`` accepts, packed, without the lock."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
@@ -111,8 +116,9 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 def unpack(
     files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
 ) -> list[PurePosixPath]:
-    """Write the ``wanted`` packed files below ``folder``, each whole or not at all, and return their paths. Files that
-    mark a workload as done come last. Raise StoreError for a path outside ``folder``, or if writing fails."""
+    """Write those packed ``files`` that ``wanted`` accepts into ``folder``, and return their paths. Each file is
+    written whole or not at all. Files that mark a workload as done come last. Raise StoreError if a path leads out of
+    ``folder``, or if writing fails."""
     written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
@@ -134,14 +140,15 @@ def unpack(
 
 
 def new_in(folder: Path, given: bytes) -> bytes:
-    """Return the files in ``folder``, packed, that are not among the packed ``given`` or differ from them."""
+    """Return the files in ``folder`` that are new or changed since the packed files ``given``, packed."""
     with zipfile.ZipFile(io.BytesIO(given or _NOTHING)) as archive:
         known = {name.filename: name.CRC for name in archive.infolist()}
     return packed(folder, lambda path: known.get(str(path)) != zlib.crc32((folder / path).read_bytes()))
 
 
 def is_given(part: RunPart) -> Callable[[PurePosixPath], bool]:
-    """Return a function that says whether ``part`` needs a file: one of its workloads, or a base image."""
+    """Return a function that says whether ``part`` needs the file with a given path. The part needs all base images,
+    and the files of its own workloads."""
     if part.numbers is None:
         return lambda _path: True
     workloads = part.run.planned()
@@ -154,6 +161,6 @@ def _is_kept_base(run: RunDirectory, path: PurePosixPath) -> bool:
 
 
 def _turn(path: PurePosixPath) -> tuple[int, int, str]:
-    """Return a sort key: base images come before recordings, the run's own files come last."""
+    """Return a key that sorts files for writing: base images, then recordings, and the run's own files last."""
     late = _LATE.index(path.name) + 1 if path.name in _LATE else 0
     return len(path.parts) == 1, late, str(path)

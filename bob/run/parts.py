@@ -1,5 +1,6 @@
-"""A run in parts, each with its run directory: columns of a matrix, lots of a search, or a program by file system and
-pace. This machine does them one after the other, or the workers of a cluster do them (bob/run/cluster.py)."""
+"""A run divided into parts, each with its own run directory. A part is a column of a matrix, a lot (batch) of a search,
+or a program on one file system at one pace. This machine does the parts one after the other, or the workers of a
+cluster do them (bob/run/cluster.py)."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -17,8 +18,8 @@ from bob.store.run_directory import RunDirectory, now
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A part of a run: the directory ``run`` has the question, and keeps the results. ``numbers`` chooses some of its
-    workloads; None means all, and then they are judged."""
+    """A part of a run. The directory ``run`` says what to do, and keeps the results. ``numbers`` chooses some of its
+    workloads. None means all workloads; the part then includes the judging."""
 
     run: RunDirectory
     title: str
@@ -28,7 +29,8 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """A part's end: ``refusal`` has words and hint of mkfs, kernel or script, ``failure`` why no worker did it."""
+    """The end of a part. ``refusal`` has the message and the hint if mkfs, the kernel or a script refused. ``failure``
+    is the reason if no worker could do the part."""
 
     seconds: float = 0.0
     refusal: tuple[str, str | None] | None = None
@@ -36,7 +38,8 @@ class PartEnd:
 
 
 class Doer(Protocol):
-    """Does parts, ``places`` of them in parallel (0: here, one by one). ``in_hand`` counts those being done."""
+    """An object that does parts: ``places`` of them at the same time on a cluster, or (if ``places`` is 0) one after
+    the other on this machine. ``in_hand`` is the number of parts at work."""
 
     @property
     def places(self) -> int: ...
@@ -47,14 +50,14 @@ class Doer(Protocol):
 
 class PartedRun(Protocol):
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the parts that can be done now, each once."""
+        """Yield the parts that ``doer`` can do now, each once."""
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a part has ended."""
+        """Note that ``part`` has ended."""
 
 
 class Here:
-    """Does parts one after the other, in guests of this machine."""
+    """Does parts one after the other, in guests on this machine."""
 
     places = in_hand = 0
 
@@ -62,7 +65,7 @@ class Here:
         self._progress = progress
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until none is ready. Raise as :func:`bob.run.prober.resume` does."""
+        """Do ``parts`` until no part is ready. Raise the errors of :func:`bob.run.prober.resume`."""
         while (part := next(parts.ready(self), None)) is not None:
             began = time.monotonic()
             prober.resume(part.run.path, part.host, self._progress)
@@ -70,7 +73,8 @@ class Here:
 
 
 def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
-    """Mark those of the workloads ``numbers`` that are not done as lost, so ``--resume`` tries them again."""
+    """Mark the workloads with these ``numbers`` as lost, unless they are done, so that ``--resume`` tries them
+    again."""
     workloads = run.planned()
     for number in numbers:
         if not run.is_done(folder := run.folder(number, workloads[number])):
@@ -78,7 +82,8 @@ def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
 
 
 def judged(run: RunDirectory) -> Result:
-    """Return the result of ``run``, judged from the files in its directory. Raise GuestError if no worker began it."""
+    """Judge ``run`` from the files in its directory, and return the result. Raise GuestError if no worker could begin
+    the run."""
     if "environment" not in run.about():
         raise GuestError(f"no worker could begin {run.path.name}", hint="--resume tries again")
     run.note(finished=now())

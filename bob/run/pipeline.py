@@ -1,9 +1,11 @@
-"""Recordings and observations in parallel, as jobs of one pool. Up to half of the workers record, each another
-configuration, in guests in virtual time, where waits cost nothing. The others observe. While a worker records, its
-observing guest is kept: in a restored guest, an emulator would translate all of the kernel again.
+"""Recordings and observations side by side, as jobs of one pool of guests. At most half of the workers record, each for
+another configuration, in guests in virtual time, where waits cost nothing. The other workers observe. While a worker
+records, bob keeps its guest for observing: an emulator would have to translate the whole kernel again in a restored
+guest.
 
-If a second guest is lost at a workload, or bob fails at it, the workload stays unknown, and ``--resume`` tries it
-again. If the kernel panicked or hung in both guests that recorded it, that is a finding."""
+If two guests in a row are lost at a workload, or bob itself fails at it, the workload stays unknown, and ``--resume``
+tries it again. If the kernel panicked or hung in both guests while it did the workload, that is a finding.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,18 @@ from bob.subject import Subject
 from bob.trace.base import Base
 from bob.workload.operations import Operation, Workload
 
-FEW = 6  # with this few workloads left to observe, a worker records the next configuration
-LARGE_LOG_BYTES = 4 * 1024 * 1024  # bob gives memory back after a longer log
+FEW = 6  # if at most so many workloads wait to be observed, a worker records the next configuration
+LARGE_LOG_BYTES = 4 * 1024 * 1024  # after a larger log, bob returns memory to the system
 HELD_BYTES = 8 * 1024 * 1024
-"""Most bytes of log in memory to be observed, and as many to be judged. To read a recording back takes 10 to 50 ms."""
+"""The most bytes of logs in memory that wait to be observed, and the most that wait to be judged. Other recordings are
+read from the run directory, which takes 10 to 50 ms each."""
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A configuration's workloads, in the order of its run directory; ``only`` numbers those to do (None: all). The
-    rest is for the pipeline: the workloads that are ``left``, and what became of them."""
+    """The workloads of a configuration, in the order of its run directory. ``only`` has the numbers of the workloads to
+    do (None: all). The pipeline fills the other fields: ``left`` are the workloads not yet done, and ``results`` has
+    what became of them."""
 
     configuration: Subject
     model: DeviceModel
@@ -74,12 +78,13 @@ class ExploredCase:
 
 
 def may_wait(case: Case, others: Sequence[Case]) -> bool:
-    """Return whether memory has room for one more waiting recording beside ``others``."""
+    """Return whether memory has room for the recording of ``case``, beside the waiting recordings of ``others``."""
     return sum(one.recording.log_bytes for one in (case, *others)) <= HELD_BYTES
 
 
 class Pipeline(JobQueue):
-    """Works with ``jobs`` guests in parallel until the ``with`` block ends; leaving early ends guests and threads."""
+    """Records and observes in ``jobs`` guests side by side, as long as the ``with`` block is open. If the block ends
+    early, all guests and threads end."""
 
     def __init__(self, guests: GuestSource, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
         super().__init__(Clock.REAL)
@@ -87,7 +92,7 @@ class Pipeline(JobQueue):
         self._pool = Pool(guests, image, progress)
         self._guest_count = jobs
         self._tasks = tasks
-        # The pool's condition guards all that follows.
+        # The condition of the pool guards all fields below.
         self._unrecorded = deque(task for task in tasks if task.left)
         self._recorders = 0
         self._most_recorders = recorders(jobs)
@@ -100,8 +105,9 @@ class Pipeline(JobQueue):
         self._pool.stop()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
-        """Return the result of workload ``number`` of a task, once; None if only the run directory has it. Raise
-        UsageError if mkfs or the kernel refused the configuration, and the error that ended a worker."""
+        """Wait for the result of workload ``number`` of the task at index ``place``, and return it. A second call
+        cannot get it again. Return None if only the run directory has the result. Raise UsageError if mkfs or the
+        kernel refused the configuration, and the error of a worker that failed."""
         task = self._tasks[place]
         if number not in task.left:
             return None
@@ -109,7 +115,7 @@ class Pipeline(JobQueue):
         with self._pool.changed:
             if task.refusal is not None:
                 raise task.refusal
-            if number == max(task.left):  # the last
+            if number == max(task.left):  # the last workload of the configuration
                 task.sights.clear()
             return task.results.pop(number)
 
@@ -130,7 +136,7 @@ class Pipeline(JobQueue):
                 else:
                     unrecorded.append(_RecordingJob(self, task, number))
             for _recording in self._pool.done(JobQueue(Clock.VIRTUAL, unrecorded)):
-                pass  # it waits to be observed
+                pass  # the recording now waits to be observed
         except UsageError as refusal:
             with self._pool.changed:
                 task.refusal = refusal
@@ -140,7 +146,7 @@ class Pipeline(JobQueue):
                 self._pool.changed.notify_all()
 
     def observe_later(self, task: Task, number: int, case: Case | None) -> None:
-        """Queue a recording in the run directory, to be observed in a guest."""
+        """Put a recording, which the run directory has, into the queue for observation."""
         observation = _ObservationJob(self, task, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:
@@ -151,7 +157,7 @@ class Pipeline(JobQueue):
             self._pool.changed.notify_all()
 
     def finish(self, task: Task, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
-        """Note the ``result`` of a workload, and how many of its ``states`` were tried one by one."""
+        """Note the ``result`` of a workload. ``states`` is the number of crash states that bob tried one by one."""
         self.progress.finished(task.left[number].title, task.effort.budget - states)
         with self._pool.changed:
             others = [
@@ -185,7 +191,7 @@ class _RecordingJob(_WorkloadJob):
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task, workload = self._task, self._workload
-        narrates = self.first_loss is not None  # the console then names the step of its fall
+        narrates = self.first_loss is not None  # the console then names the step before a loss
         try:
             base = self._base(agent, narrates)
         except OperationRefusedError as refusal:
@@ -195,7 +201,7 @@ class _RecordingJob(_WorkloadJob):
             made, completion = task.configuration, task.model.completion
             recording = record(agent, made, base, workload, completion=completion, narrates=narrates)
             case = Case.of(made, workload, base, recording, task.model)
-            _ = case.asked  # or it does not say when the operations returned
+            _ = case.asked  # raises RecordingError if the recording does not say when the operations returned
         except UsageError as refusal:
             self._refuse(RefusedWorkload.of(workload, f"the guest refused it: {refusal}"))
             return True
@@ -213,7 +219,8 @@ class _RecordingJob(_WorkloadJob):
             super().give_up(error, reason, trace)
 
     def _base(self, agent: Agent, narrates: bool) -> Base:
-        """Return the base of the workload. A run makes it once, as the kernel draws at random in it."""
+        """Return the base image of the workload. A run makes each base image once, since the kernel writes random data
+        into it."""
         run, setup, bases = self._task.run, self._workload.setup, self._task.bases
         name = base_name(self._task.configuration, setup, self._workload.pattern)
         if setup not in bases and run.has_base(name):
@@ -260,5 +267,5 @@ class _ObservationJob(_WorkloadJob):
 
     def _keep(self, case: Case, seen: Observations) -> None:
         kept = self._task.run.keep_observed(self._folder, self._workload, seen, self.first_loss)
-        self.case = self._seen = None  # they may be large
+        self.case = self._seen = None  # both may be large
         self._finish(ExploredCase(case, kept))

@@ -1,4 +1,5 @@
-"""The calls of a recorded program in the form for models: bob's own operations, between two trees."""
+"""Translates the calls of a recorded program for models: into bob's own operations, between the tree after the setup
+and the tree after a clean end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,20 +19,21 @@ from bob.run.pool import ProgramGuests
 from bob.run.program_recording import look_at_ends
 from bob.text import printable
 
-MOST_CHANGES = 20_000  # most calls that change or sync something
-MOST_BYTES = LARGEST  # files together, holes included: bob builds their contents in memory, in blocks
+MOST_CHANGES = 20_000  # most calls of a program that change or sync something
+MOST_BYTES = LARGEST  # most bytes of all files, with holes: bob builds their contents in memory, in blocks
 MOST_NAMED = 4
 
 
 class CannotBeModelled(Exception):
-    """Models cannot answer for the program; the message is for the user."""
+    """Models cannot answer for the program. The message is for the user."""
 
 
 def protocol_of(
     case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
 ) -> tuple[ReplayedProgram, tuple[str, ...]]:
-    """Return the calls of a program as a workload of bob's own, and notes on its gaps. Raise CannotBeModelled if bob
-    cannot follow something that changes the tree."""
+    """Return the calls of a program as a workload of bob's own operations, and notes on effects that it lacks.
+    ``before`` and ``after`` are the trees after the setup and after a clean end. Raise CannotBeModelled if bob cannot
+    follow a call that changes the tree."""
     program, said = case.work, case.transcript
     try:
         effects = protocol(said.calls, ROOT, before, after)
@@ -74,7 +76,7 @@ def _are_left_out(calls: int, files: str) -> str:
 
 
 def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
-    """Return the trees after the setup and after a clean end. Raise CannotBeModelled if bob cannot see one."""
+    """Return the trees after the setup and after a clean end. Raise CannotBeModelled if bob cannot see one of them."""
     ends = guests.ask(case.work, Clock.REAL, partial(look_at_ends, case=case), title="both ends")
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
@@ -85,7 +87,7 @@ def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, No
 
 
 def flags_of(tree: Mapping[str, Node]) -> list[str]:
-    """Return the inode flags and projects of names of a tree, in words."""
+    """Return, in words, the inode flags and project numbers that names in ``tree`` have."""
     found = []
     for path, node in sorted(tree.items()):
         words = [letters(node.flags), f"project {node.project}" if node.project else ""]
@@ -95,9 +97,12 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return a tree with the logs of ``before`` in place of its own, as in the states of models.
+    """Return ``tree`` with the program's log files as they are in the tree ``before``. The trees that models allow have
+    them in this form.
 
-    Logs get unused inode numbers, unless they are links to another file: a new file may have theirs now."""
+    The log files get unused inode numbers, since a new file in ``tree`` may have their old numbers. A log file that is
+    a link to another file keeps its number.
+    """
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}
@@ -110,6 +115,6 @@ def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str
 
 
 def named(words: Sequence[str]) -> str:
-    """Return the first of some words, and the number of the others."""
+    """Return the first of ``words``, and how many more there are."""
     more = len(words) - MOST_NAMED
     return ", ".join(map(printable, words[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""A program's workload recorded on one configuration, and its checker tried before bob trusts it."""
+"""Records a program's workload on one configuration, and tries its checker before bob trusts the checker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 
 T = TypeVar("T")
-SCRIPTS = "setup ", "workload "  # the beginnings of a script's refusal
+SCRIPTS = "setup ", "workload "  # a message that begins so says that this script failed
 ABOUT_SCRIPTS = (
     "the script runs as root in a guest, in the file system under test, with the packages that app.toml names; "
     "the message above has its stderr"
@@ -47,8 +47,9 @@ ABOUT_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The counts of a recorded program: bytes ``told`` in ``outputs``, traced system ``calls``, ``windows`` between
-    outputs, and their legal ``states`` of whole writes."""
+    """The numbers of a recorded program: its ``outputs``, the bytes ``told`` in them, and its traced system ``calls``.
+    Each output begins a new window (the crashes until the next output). ``states`` is the number of legal crash states
+    in all ``windows``, without torn writes."""
 
     configuration: str
     outputs: int
@@ -59,7 +60,7 @@ class Preflight:
 
 
 class AppCheckDocument(Document, frozen=True, tag_field="schema", tag="bob.app-check/1"):
-    """A program that bob can explore: `bob app check`."""
+    """The result of `bob app check` for a program that bob can explore."""
 
     program: str
     configurations: tuple[Preflight, ...]
@@ -82,11 +83,12 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload, and keep it in ``run``. If ``stores`` through mappings matter and the program has
-    some, bob records it again with these, which slows each call. If the recording ``like`` had some, bob records them
-    at once. Raise UsageError if a script fails or does not end, RecordingError if the recording is inconsistent."""
+    """Record the program's workload on the requested configuration, and keep the recording in ``run``. With ``stores``,
+    bob looks for shared mappings in the recorded calls. If the program has some, bob records it again with the stores
+    through these mappings, which makes each call slower. If the recording ``like`` has such stores, bob records them at
+    once. Raise UsageError if a script fails or does not end, and RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
-    guests.world(program)  # building it may take minutes, and says so before the recording does
+    guests.world(program)  # building the disk of packages may take minutes, with a message of its own
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
 
     def record_in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
@@ -119,7 +121,8 @@ def record_program_run(
 
 
 def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
-    """Return a finding, with the console in ``run``, if the kernel says that it panicked or hangs; else the loss."""
+    """Return the error for a guest lost while recording. If the kernel panicked or hung, this is a finding, and ``run``
+    keeps the console's output. Otherwise it is ``lost`` itself."""
     if not lost.loss.is_by_kernel:
         return lost
     verb = "panicked" if lost.loss.cause is LossCause.PANICKED else "hung"
@@ -132,7 +135,8 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
-    """Return the calls with frames (:func:`framed`), from a run in a guest of its own; they serve all recordings."""
+    """Return the calls of the program with their stack frames (:func:`framed`). This runs the program in a guest of its
+    own. The frames then serve all recordings."""
     program, made = case.work, case.subject
     guests.progress.step(f"looking at the stack frames of the calls of {program.name}")
 
@@ -144,8 +148,8 @@ def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...
 
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
-    """Return the calls with frames of ``look``. If it fails, report it and return none: then only function names are
-    missing."""
+    """Return the calls with stack frames that ``look`` returns. If ``look`` fails, report that to ``progress``, and
+    return no calls; only the names of functions are then missing."""
     try:
         return look()
     except MalformedError as error:
@@ -156,28 +160,30 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 
 
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
-    """Run ``program``, which the guest has, once more. Return its calls with source lines, from its chosen frame on."""
+    """Run ``program``, which the guest has, once more. Return its calls with stack frames and source lines. Each stack
+    begins at the frame that the program's folder chooses (``program.frames``)."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """Return the program's calls in strace's text, without bob's chroot into its world. There its directory is a link
-    to the root, so a chroot of the program to it would change nothing."""
+    """Return the system calls in strace's ``text``, except bob's own chroot into the tree for programs. Inside this
+    tree, the chroot's directory is a link to the root, so a chroot of the program to it would change nothing."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
 def case_of(
     subject: Subject, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
 ) -> ProgramCase:
-    """Return the case of a recording on ``base``. Raise RecordingError if the recording is inconsistent."""
+    """Return the case to explore for a program that was recorded on ``base``. Raise RecordingError if the recording is
+    inconsistent."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
     transcript = Transcript.of(calls, recorded.pipe, recorded.output, line)
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
 def tellings(transcript: Transcript, start: float) -> list[ProgramCallEvent]:
-    """Return the outputs of a program with their times, in seconds after ``start``."""
+    """Return the outputs of a program as events of a time line. Their times are seconds after ``start``."""
     return [
         ProgramCallEvent(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
         for output in transcript.outputs
@@ -205,12 +211,14 @@ class Mistrust(NamedTuple):
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[CheckerRun[T]]:
-    """Return the trials of a checker: after the setup, after a clean end, and spoilt trees."""
+    """Return the runs that try a checker. The tree after the setup (``first``) and the tree after a clean end
+    (``last``) come first, then ``last`` with each kind of damage that ``program`` lists."""
     return [CheckerRun(first, b""), *(CheckerRun(last, output, spoiler) for spoiler in ("", *program.must_fail))]
 
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
-    """Return the first wrong answer to :func:`trust_trials`: a checker accepts whole trees, and refuses spoilt ones."""
+    """Return the first wrong answer to :func:`trust_trials`; None if all are right. A checker must accept whole trees,
+    and refuse damaged ones."""
     spoilt = ["an emptied directory" if one == EMPTIED else f"the tree after {one}" for one in program.must_fail]
     for place, (what, answer) in enumerate(
         zip((_AFTER_SETUP, "the tree after a clean end", *spoilt), answers, strict=True)
@@ -229,8 +237,9 @@ _AFTER = {
 
 
 def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
-    """Try the checker before bob trusts it. Raise UsageError, with its output, if it refuses the tree after the setup
-    or a clean end, or accepts one that the program says it must refuse."""
+    """Try the checker before bob trusts it. Raise UsageError with the checker's output if it refuses the tree after the
+    setup or after a clean end. Also raise UsageError if it accepts a damaged tree that the program says it must
+    refuse."""
     program, plan = case.work, case.plan
     guests.progress.step(f"trying the checker of {program.name} on {case.name}")
 
@@ -260,7 +269,7 @@ def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
 
 
 def look_at_ends(agent: Agent, case: ProgramCase) -> list[Observation]:
-    """Mount the disks after the setup and after a clean end, and return both."""
+    """Mount the disks after the setup and after a clean end. Return an observation of each."""
     plan, session = case.plan, session_of(agent, case, closely=True)
     deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
     outcomes = session.observe(deltas, plan.composer.payload_since(0))

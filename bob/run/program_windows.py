@@ -1,4 +1,5 @@
-"""Explores the windows of a recorded program in guests side by side, and runs its checker on each tree."""
+"""Explores a recorded program in guests side by side, and runs its checker on each tree. A *window* has the crashes
+between two outputs of the program (:class:`bob.program.transcript.Window`)."""
 
 import time
 from collections.abc import Iterator
@@ -24,12 +25,13 @@ from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
 
-LEAST_SAMPLED = 3  # states of a window that bob checks although their tree was checked in another state
-BATCH = 10  # most states in one request: if a later one loses the guest, their answers stay
+LEAST_SAMPLED = 3  # fewest states of a window that bob checks although it has checked the same tree in another state
+BATCH = 10  # most states in a request; if a later request loses the guest, the answers for these stay
 
 
 def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int) -> list[Looked]:
-    """Explore all windows in ``jobs`` guests side by side. Return the results in their order."""
+    """Explore all windows of ``case`` in ``jobs`` guests side by side. Return the results in the order of the
+    windows."""
     sights: Sights = {}
     windows = [
         _WindowJob(case, place, window, request, sights, guests.progress) for place, window in enumerate(case.windows)
@@ -40,7 +42,8 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 
 
 class _WindowJob(Job):
-    """Explores one window, and runs the checker on each tree. ``sights`` are the mounts of all windows."""
+    """Explores one window of a program, and runs the checker on each tree. All windows share the known mounts
+    ``sights``."""
 
     when = " while checking"
     looked: Looked
@@ -60,7 +63,7 @@ class _WindowJob(Job):
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         window, case = self._window, self._case.within(self._window)
-        # A program may see more than a property asks about.
+        # A program may see more of a tree than properties are about.
         effort = replace(self._request.effort, closely=True)
         observed = explore(agent, case.subject, case.plan, effort, tell, self._sights)
         checked = CheckerAnswers[int]()
@@ -93,8 +96,8 @@ def _check(
     checked: CheckerAnswers[int],
     tell: StateSink,
 ) -> None:
-    """Run the checker on each outcome that mounts, in its easiest state, and on a sample of other states with the same
-    tree. Run it once more where it did not end."""
+    """Run the checker on each tree that mounts, in the easiest crash state that has this tree. Also run it on a sample
+    of other crash states with the same trees. If a check did not end in time, run it once more."""
     of: dict[int, list[ExploredState]] = {}
     for seen in observed.states:
         if seen.outcome is not None:

@@ -1,4 +1,5 @@
-"""Records recoveries, and explores the crash states in them, unless the run directory has them already."""
+"""Records recoveries after a crash, and explores crashes during these recoveries. Recoveries that the run directory
+already has are not done again."""
 
 import hashlib
 from collections.abc import Sequence
@@ -36,7 +37,8 @@ def crash_recoveries(
     workloads: Sequence[Workload],
     progress: Progress,
 ) -> None:
-    """Crash recoveries of ``workloads`` in guests in virtual time. ``run`` keeps the observations."""
+    """Crash the recoveries from some crash states of ``workloads``, in guests in virtual time. ``run`` keeps the
+    observations."""
     plan = _plan(run, request, workloads)
     every = (
         _RecoveryJob(run, request, place, one, workloads[one.workload], progress) for place, one in enumerate(plan)
@@ -46,11 +48,12 @@ def crash_recoveries(
     crashes = f"crashes during recovery, from {plural(len(left), 'crash state')}"
     progress.step(f"{request.configuration.name}: now {crashes}")
     for _recovery in Pool(guests, image, progress).done(JobQueue(Clock.VIRTUAL, left)):
-        pass  # the run directory has it
+        pass  # the run directory has the observations
 
 
 def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> list[Recovered]:
-    """Return the crash states whose recoveries are crashed. A run chooses them once."""
+    """Return the crash states whose recoveries bob crashes. A run chooses these states once, and keeps the choice in
+    run.json."""
     if (plan := planned(run)) is None:
         folders = {number: run.folder(number, workload) for number, workload in enumerate(workloads)}
         observed = ((number, run.observed(path)) for number, path in folders.items() if run.is_observed(path))

@@ -1,4 +1,4 @@
-"""Shows a violation again from its witness alone: builds the crash state, mounts it, and judges the tree."""
+"""Shows a violation again from its witness alone: bob builds the crash state, mounts it, and judges the tree."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +24,8 @@ from bob.workload.pattern import describe
 
 
 class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
-    """How often (``confirmed`` of ``times``) a witness showed its violation on ``kernel``; lines of the first mount."""
+    """A replay of a witness on ``kernel``. ``confirmed`` of ``times`` mounts showed the violation.
+    ``observation_lines`` describe the tree after the first mount."""
 
     witness: str
     kernel: str
@@ -36,7 +37,7 @@ class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.rep
 
 
 class WitnessReplay(ReplayDocument, frozen=True):
-    """A replay with the observation of the first mount."""
+    """A replay that also has the observation of the first mount (``found``)."""
 
     found: Observation
 
@@ -50,9 +51,9 @@ def replay(
     times: int,
     progress: Progress,
 ) -> Iterator[WitnessReplay]:
-    """Build, mount and judge the crash state of each witness in ``paths`` ``times`` times. A run directory means all
-    its witnesses. Before a guest starts, raise MalformedError for a file that is not a witness, and StoreError for a
-    directory without one. Raise UsageError for a kernel of another series, unless ``any_kernel`` is set."""
+    """Build, mount and judge the crash state of each witness in ``paths``, ``times`` times. A run directory stands for
+    all its witnesses. Before a guest starts, raise MalformedError for a file that is not a witness, and StoreError for
+    a directory without witnesses. Raise UsageError if the kernel is of another series, unless ``any_kernel`` is set."""
     witnesses = [(path, read(path)) for path in files_in(paths)]
     images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
 
@@ -71,7 +72,7 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
         position += count
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     session = Session(agent, witness.configuration, witness.base, [], payload)
-    # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
+    # Each mount is a request of its own, so that a mount leaves nothing to the next one.
     views = [_WitnessView(agent, session, delta, payload) for _ in range(times)]
     shown = [witness.claim.broken(view, witness.context) for view in views]
     confirmed = sum(evidence is not None for evidence in shown)
@@ -81,7 +82,7 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
 
 
 class _WitnessView:
-    """The crash state of a witness in a guest (:class:`bob.claim.claim.View`)."""
+    """The crash state of a witness, mounted in a guest (:class:`bob.claim.claim.View`)."""
 
     def __init__(self, agent: Agent, session: Session, delta: Sequence[ByteRun], payload: bytes) -> None:
         self._agent, self._session, self._delta, self._payload = agent, session, delta, payload
@@ -101,7 +102,7 @@ class _WitnessView:
 
 
 def lines(observation: Observation) -> tuple[str, ...]:
-    """Return an observation for people: the summary, then a line for each name."""
+    """Return an observation as lines for people: first the summary, then a line for each name in the tree."""
     found = [observation.summary]
     for name, node in sorted((observation.tree or {}).items()):
         if node.fault:

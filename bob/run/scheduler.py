@@ -1,4 +1,4 @@
-"""The address of a Dask cluster's scheduler, and its client."""
+"""Finds the scheduler of a Dask cluster, and connects to it."""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +14,8 @@ _FORMS = "name an address such as tcp://server:8786, or the file that `dask sche
 
 
 def address_of(said: str) -> str:
-    """Return the address ``said``, or that in the scheduler's file of that name. Raise UsageError for neither."""
+    """Return the scheduler's address that ``said`` means: an address, or the path of a file that `dask scheduler`
+    wrote. Raise UsageError if it is neither."""
     path = Path(said)
     if not path.is_file():
         if "://" in said or _is_port(said.rpartition(":")[2]):
@@ -33,7 +34,8 @@ def address_of(said: str) -> str:
 
 @lru_cache
 def reached(said: str) -> str:
-    """Return the address of a scheduler that answers. Raise as :func:`address_of` and :func:`connected` do."""
+    """Return the address that ``said`` means, after a scheduler has answered there. Raise UsageError if none answers,
+    and MissingProgramError without dask.distributed."""
     address = address_of(said)
     with connected(address):
         return address
@@ -41,7 +43,8 @@ def reached(said: str) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Open a client of a scheduler. Raise MissingProgramError without dask.distributed, UsageError if none answers."""
+    """Open a Dask client of the scheduler at ``address``. Raise MissingProgramError without dask.distributed, and
+    UsageError if no scheduler answers."""
     try:
         import dask
 
@@ -52,7 +55,7 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError:
         raise MissingProgramError("--scheduler needs Dask", hint="pip install 'bob-prober[cluster]'") from None
     try:
-        # Check the address first: with a wrong one, a half-made client takes its time to end.
+        # Check the address first: a client with a wrong address takes long to end.
         scheme, place = parse_address(normalize_address(address))
         get_backend(scheme)
         if scheme != "inproc":

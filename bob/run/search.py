@@ -1,6 +1,6 @@
-"""A search from end to end. It has *lots* (batches) of workloads; each lot is a probe. bob chooses a lot when all
-earlier lots are done. On a cluster it is enough that the first ones are done; the directory says how many, so
-``--resume`` chooses the same."""
+"""A search from end to end. It tries its workloads in *lots* (batches); each lot is a probe. The results of earlier
+lots decide which workloads the next lot has. On this machine, all earlier lots are then done. On a cluster, only the
+first of them are done; the run directory says how many, so that ``--resume`` chooses the same workloads."""
 
 from __future__ import annotations
 
@@ -41,19 +41,22 @@ from bob.witness import document as witness
 from bob.witness.results import tell_results
 from bob.workload.operations import Workload
 
-LOT = 400  # workloads of a lot, some minutes: bob repeats little, and shows soon what it found
-FIRST_LOT, LOT_SECONDS = 16, 60.0  # if a search has a time: workloads of the first lot, seconds of later ones
-KEPT_FOR = 20  # bob waits that many times as long as keeping the result took before it does so again
-LOTS_PER_PLACE = 4  # for each place of a cluster, so the workers end together
-AHEAD = 2  # lots in hand for each place of a cluster: workers do not wait for the next one
-FEWEST = 2  # fewest workloads of a lot that bob begins in the remaining time
+LOT = 400  # workloads of a lot, which take some minutes: a resumed search repeats little, and findings show soon
+FIRST_LOT, LOT_SECONDS = (
+    16,
+    60.0,
+)  # in a search with a time limit: workloads of the first lot, seconds of each later lot
+KEPT_FOR = 20  # after keeping the result, bob waits so many times as long before it keeps it again
+LOTS_PER_PLACE = 4  # lots for each place of a cluster; with several, all workers end at about the same time
+AHEAD = 2  # lots handed out for each place of a cluster, so that workers do not wait for the next lot
+FEWEST = 2  # bob does not begin a smaller lot in the remaining time
 
 FinishedLot = tuple[Path, Result]
 
 
 def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Search as ``asked``, with configuration, image and effort of ``request``. Return the result and the run
-    directory. Raise UsageError before a lot starts if the request is impossible, or there is nothing to try."""
+    """Search as ``asked``, with the configuration, image and effort of ``request``. Return the result and the run
+    directory. Raise UsageError before a lot starts if the request is impossible, or no workload remains to try."""
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
     asked = filled(asked, request, progress)
@@ -68,14 +71,15 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     try:
         with writing([path]):
             return _SearchRun(directory, asked, request, planned, progress).result(), path
-    except UsageError:  # mkfs refused an option, say: the corrected command has the same --out
+    except UsageError:  # for example, mkfs refused an option; the corrected command may use the same --out
         if not directory.results():
             directory.discard()
         raise
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Resume the search in ``path``. Raise StoreError if it is not a search's run, or another process writes it."""
+    """Resume the search whose run directory is ``path``. Raise StoreError if ``path`` is not a search's run directory,
+    or another process is writing it."""
     directory = SearchDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
@@ -92,7 +96,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 
 class _SearchRun:
-    """Goes on with a search until it is done. Its lots are the parts of the run (:class:`bob.run.parts.PartedRun`)."""
+    """Continues a search until it is done. The lots are the parts of its run (:class:`bob.run.parts.PartedRun`)."""
 
     def __init__(
         self,
@@ -106,11 +110,11 @@ class _SearchRun:
         self._progress = progress
         self._results = dict(directory.results())
         self._begun = list(zip(directory.lots(), directory.known(), strict=True))
-        self._left: dict[Path, int] = {}  # workloads left of a lot when it was handed out
+        self._left: dict[Path, int] = {}  # by lot: its unfinished workloads when it was handed out
         self._is_over = False
         self._began = self._keep_again = time.monotonic()
-        self._spent: float = directory.about().get("seconds", 0.0)  # by earlier sessions
-        self._tried, self._busy = 0, 1e-9  # workloads that this session tried; seconds of their lots together
+        self._spent: float = directory.about().get("seconds", 0.0)  # seconds that earlier sessions took
+        self._tried, self._busy = 0, 1e-9  # workloads that this session tried; seconds that their lots took
         self._places = 1
 
     def result(self) -> Result:
@@ -129,8 +133,8 @@ class _SearchRun:
         return result
 
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the lots begun before, then new ones, a few more than ``doer`` does at a time. Raise StoreError if a
-        lot was begun with other workloads."""
+        """Yield the lots that were begun before, and then new lots: on a cluster, more than ``doer`` does at a time.
+        Raise StoreError if a lot was begun with other workloads than the search now makes."""
         while self._begun:
             (folder, count), known = self._begun.pop(0)
             lot = self._next(count, self._known()[:known])
@@ -165,24 +169,24 @@ class _SearchRun:
         return [(folder, self._results[folder]) for folder, _n in self._directory.lots() if folder in self._results]
 
     def _known(self) -> list[FinishedLot]:
-        """Return the lots before the first one that is not done."""
+        """Return the finished lots before the first unfinished one."""
         folders = (folder for folder, _count in self._directory.lots())
         return [(folder, self._results[folder]) for folder in takewhile(self._results.__contains__, folders)]
 
     def _part(self, folder: Path, lot: Sequence[Workload], doer: Doer) -> RunPart:
         request = replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
         if not (folder / "run.json").is_file():
-            rmtree(folder, ignore_errors=True)  # bob was killed while the folder was made
+            rmtree(folder, ignore_errors=True)  # bob was killed while it made the folder
             start(request, folder, self._directory.about()["id"])
         run = RunDirectory(folder)
         run.reopen()
         left = self._left[folder] = unfinished(run)
-        if doer.places:  # here, the lot itself reports it
+        if doer.places:  # on this machine, the probe of the lot reports its own plan
             self._progress.planned(left, left * request.budget)
         return RunPart(run, folder.name, request.host)
 
     def _keep(self) -> None:
-        """Keep all findings as one result, unless that took long and was just now: it takes longer with each lot."""
+        """Keep all findings as one result, but not too often: that takes longer with each lot."""
         began = time.monotonic()
         if began >= self._keep_again:
             told(self._directory, self._done())
@@ -193,8 +197,9 @@ class _SearchRun:
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """Return ``result`` with smaller witnesses, if guests of this machine can make them: drawn workloads are too
-        large. A search for some properties shrinks only theirs: all findings would take as long as the search."""
+        """Return ``result`` with smaller witnesses, since those of drawn workloads are too large. Only guests that this
+        machine boots can make them. A search for some properties shrinks only the witnesses of these: shrinking all
+        would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):
             self._progress.step("the witnesses stay as found: bob shrinks them only in guests that it boots")
@@ -217,8 +222,8 @@ class _SearchRun:
         return directory.result()
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """Return the next ``count`` workloads, or fewer. A search for some properties leaves out those that ``done``
-        have broken, so a resumed search makes the same ones."""
+        """Return the next ``count`` workloads, or fewer at the end. A search for some properties leaves out workloads
+        for those that the lots ``done`` have broken already. So a resumed search chooses the same workloads."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:
             broken = _broken(done)
@@ -234,7 +239,8 @@ class _SearchRun:
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
     def _next_lot(self, done: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
-        """Return the workloads of the lot after ``done``; none at the end. ``places`` lots run at a time (0: here)."""
+        """Return the workloads of the lot after the lots ``done``; () at the end of the search. ``places`` is the
+        number of lots that a cluster does at a time (0: this machine does the lots)."""
         self._places = max(1, places)
         if self._asked.seconds is None:
             if not places:
@@ -279,7 +285,8 @@ def _broken(done: Sequence[FinishedLot]) -> set[str]:
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Return one of the unshrunk witnesses for each claim and workload, with all that shrink to the same one."""
+    """Group the witnesses that are not shrunk yet by claim and workload, since those of a group shrink to the same
+    witness. Return each group by its first witness."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:
@@ -291,7 +298,8 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
-    """Raise StoreError if the lot in ``folder`` was begun with other workloads: later lots would differ, too."""
+    """Raise StoreError if the lot in ``folder`` was begun with other workloads than ``lot``: later lots would differ,
+    too."""
     if not (folder / "run.json").is_file():
         return
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}
@@ -303,8 +311,9 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
 
 
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
-    """Return ``asked`` with the bytes that fill the device, measured by a guest, if the bounds want it full. Raise
-    UsageError if the file system cannot be filled, or has less room than the bounds leave."""
+    """Return ``asked`` with the size of the file that fills the device, if the bounds want a full device. A guest
+    measures the free space. Raise UsageError if the file system cannot be filled, or has less free space than the
+    bounds leave."""
     leave, configuration = asked.leave, request.configuration
     if not leave:
         return asked
@@ -330,8 +339,9 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The ``workloads`` that a search will try; ``together`` is their number (None: bob draws them). ``skipped`` counts
-    those that the file system cannot do, by operation."""
+    """The ``workloads`` that a search will try. ``together`` is the number of all workloads (None: bob draws them, and
+    does not know it). ``skipped`` counts the workloads that the file system cannot do, by the operation that it
+    lacks."""
 
     space: Space
     workloads: Iterator[Workload]
@@ -340,7 +350,7 @@ class PlannedSearch:
 
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
-        """Plan the search. Raise UsageError if it has no workload."""
+        """Plan the search ``asked``. Raise UsageError if it lacks workloads."""
         progress.step(f"making the workloads {asked.origin}")
         space, skipped = asked.space(), Counter[str]()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)

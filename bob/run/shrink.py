@@ -1,5 +1,5 @@
 """Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. bob records each smaller
-workload, and restores a part if the violation does not show without it. A program's workload stays whole."""
+workload, and puts a part back if the violation does not show without it. The workload of a program stays as it is."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,14 +46,15 @@ from bob.witness.document import ShownState, Witness, WitnessSize
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
-MOST_STATES = 400  # most mounts of one departure for a workload
-BATCH = 10  # states mounted before bob judges them: a violation mostly shows in one of the first
-RECORDINGS = 3  # after these a program's violation counts as gone: the kernel's commits vary
+MOST_STATES = 400  # most mounts for a workload at one distance from a clean prefix
+BATCH = 10  # bob judges after so many mounts, since a violation mostly shows in one of the first states
+RECORDINGS = 3  # bob records a program up to so many times, since the kernel's commits vary
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smaller ``document`` of a witness, or None if a new recording does not show it; and its sizes."""
+    """A witness that bob tried to shrink, and its sizes ``before`` and ``after``. ``document`` is the smaller witness;
+    None if a new recording does not show the violation."""
 
     path: Path
     document: Mapping[str, Any] | None
@@ -64,9 +65,10 @@ class Shrunk:
 def shrink(
     paths: Sequence[Path], *, image: str | None, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    """Yield the witnesses in ``paths``, each smaller, by ``budget`` mounts for each workload that bob tries. A smaller
-    one names the kernel that bob used, maybe another package of the series. Before a guest starts, raise MalformedError
-    for a file that is not a witness, and UsageError for a kernel of another series or a claim that cannot be shrunk."""
+    """Shrink each witness in ``paths``, with at most ``budget`` mounts for each workload that bob tries. Yield the
+    results. A smaller witness names the kernel that bob used, which may be another package of the same series. Before a
+    guest starts, raise MalformedError for a file that is not a witness. Raise UsageError for a kernel of another
+    series, or for a claim whose witness cannot be shrunk."""
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
         if (refusal := found.claim.no_shrinking) is not None:
@@ -105,7 +107,7 @@ def _in_words(size: WitnessSize) -> str:
 
 
 class _MountedStates(ABC):
-    """The mounted crash states of ``case``, and their outcomes."""
+    """Crash states of ``case`` that bob has mounted, and the outcome of each."""
 
     def __init__(self, agent: Agent, case: Case, *, closely: bool = False) -> None:
         self.case, self.session = case, session_of(agent, case, closely=closely)
@@ -118,14 +120,14 @@ class _MountedStates(ABC):
 
     @abstractmethod
     def shown(self) -> ShownState | None:
-        """Return the mounted state that shows the violation best."""
+        """Return the mounted state that shows the violation best; None if no state shows it."""
 
     @abstractmethod
     def keeps_claim(self) -> Callable[[CrashState], bool]:
-        """Return a function that says whether a mounted state is known to keep the claim."""
+        """Return a function that says whether a mounted state is known not to break the claim."""
 
     def first_clear(self, states: Iterator[CrashState]) -> ShownState | None:
-        """Mount ``states`` until one shows the violation clearly. Return the best one."""
+        """Mount ``states`` until one of them shows the violation clearly. Return the state that shows it best."""
         found = None
         while (found is None or not found.is_clear) and (some := list(islice(states, BATCH))):
             self.look(some)
@@ -133,7 +135,8 @@ class _MountedStates(ABC):
         return found
 
     def explained(self, best: ShownState) -> ShownState:
-        """Mount the neighbours of ``best``, and return it with the writes that cause the violation."""
+        """Mount the neighbours of ``best`` (states that differ in one write). Return ``best`` with the writes that
+        cause the violation."""
         points = best.case.plan.points
         groups = Neighbours(points).groups(best.state)
         self.look(list(dict.fromkeys(state for group in groups for _write, state in group)))
@@ -160,8 +163,8 @@ class _JudgedStates(_MountedStates):
 
 
 class Shrinker:
-    """Shrinks a witness of operations, which breaks ``claim``. The guest records and observes in virtual time: a guest
-    that waits for another one in virtual time takes a whole processor."""
+    """Shrinks a witness of operations that break ``claim``. The same guest records and observes, both in virtual time.
+    A second guest would take a whole processor while it waits in virtual time."""
 
     def __init__(
         self, agent: Agent, subject: Subject, model: DeviceModel, claim: Judgeable, budget: int, progress: Progress
@@ -171,7 +174,7 @@ class Shrinker:
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
     def shrunk(self, workload: Workload) -> ShownState | None:
-        """Return the smallest state that shows the violation; None if all of ``workload`` does not show it."""
+        """Return the smallest state that shows the violation; None if even the whole ``workload`` does not show it."""
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
             if (found := self.showing(attempt)) is None:
@@ -194,7 +197,8 @@ class Shrinker:
         return _JudgedStates(self._agent, case, self._claim)
 
     def showing(self, workload: Workload) -> ShownState | None:
-        """Record ``workload``, and return the state that shows the violation best; None without one or a recording."""
+        """Record ``workload``, and return the state that shows the violation best. Return None if no state shows it, or
+        if the recording fails."""
         try:
             simulate(workload)
             base = self._base(workload)
@@ -207,11 +211,13 @@ class Shrinker:
         return states.first_clear(asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
 
     def fewer_operations(self, best: ShownState) -> ShownState:
-        """Leave out each operation that the violation does not need, the last one first."""
+        """Leave out each operation that the violation does not need. Begin with the last operation. Return the best
+        state then."""
         return self._without("operations", best, [1], least=1)
 
     def smaller_setup(self, best: ShownState) -> ShownState:
-        """Leave out parts of the initial tree that the violation does not need: halves, then ever smaller pieces."""
+        """Leave out parts of the initial tree that the violation does not need: first halves, then ever smaller parts.
+        Return the best state then."""
         count = len(best.case.workload.setup)
         return self._without("setup", best, [count >> half for half in range(1, count.bit_length())], least=0)
 
@@ -231,7 +237,8 @@ class Shrinker:
         return best
 
     def nearer(self, best: ShownState) -> ShownState:
-        """Return the state at the same growth point that departs least from a clean prefix."""
+        """Return a state at the same growth point that shows the violation and is nearest to a clean prefix
+        (:mod:`bob.crash.departures`)."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = self.states_of(best.case)
             near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))
@@ -244,14 +251,14 @@ class Shrinker:
     def _base(self, workload: Workload) -> Base:
         if workload.setup not in self._bases:
             made = make_base(self._agent, self._subject, workload.setup, workload.pattern)
-            for old in self._bases.values():  # it stays if the new one is refused
+            for old in self._bases.values():  # the old base image stays if making the new one fails
                 drop_base(self._agent, old)
             self._bases = {workload.setup: made}
         return self._bases[workload.setup]
 
 
 class _CheckedStates(_MountedStates):
-    """Mounted states of a program, with its checker's answers; it looks at each tree once."""
+    """Crash states of a program that bob has mounted, with the checker's answer to each tree."""
 
     case: ProgramCase
 
@@ -272,7 +279,9 @@ class _CheckedStates(_MountedStates):
         for state in states:
             outcome = self.outcomes[state]
             seen = self.session.findings.observation(outcome)
-            if outcome not in self._answers and seen.mounted and seen.unseen is None:  # or it may be several trees
+            if (
+                outcome not in self._answers and seen.mounted and seen.unseen is None
+            ):  # if something is unseen, an outcome may be several trees
                 new.setdefault(outcome, state)
         if new:
             composer = self.case.plan.composer
@@ -296,14 +305,16 @@ class _CheckedStates(_MountedStates):
 
 
 class _ProgramShrinker:
-    """Shrinks the witness ``found`` of a program, in a guest in virtual time with its world. States near a clean prefix
-    come first, ``budget`` of a departure at each growth point, then others as in a probe."""
+    """Shrinks the witness ``found`` of a program, in a guest in virtual time that has the program's packages. States
+    near a clean prefix come first: at each distance, ``budget`` states of each growth point (a moment with one set of
+    pending writes). Then come other states, in the order of a probe."""
 
     def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
         self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress
 
     def shrunk(self) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
-        """Return the state that departs least and shows the same, and the calls up to the crash; None without one."""
+        """Return the state that shows the same violation and is nearest to a clean prefix, and the program's calls up
+        to the crash. Return None and () if the violation does not show."""
         put_program(self._agent, self._claim.program)
         drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
         put_base(self._agent, self._found.base)
@@ -339,7 +350,7 @@ class _ProgramShrinker:
     def _calls(
         self, best: ShownState, states: _CheckedStates, again: ProgramCase, ends: Sequence[Observation]
     ) -> Sequence[ProgramCallEvent]:
-        """Return the program's calls and outputs; nothing if bob cannot follow its calls."""
+        """Return the program's calls and outputs as events of a time line; () if bob cannot follow the calls."""
         start, tree = best.case.plan.trace.start.seconds, states.found(best.state).tree or {}
         said = again.transcript.with_frames(framed_if_any(self._look_at_frames, self._progress))
         explaining = Explaining()
@@ -353,7 +364,8 @@ class _ProgramShrinker:
         return (*calls, *tellings(said, start))
 
     def _look_at_frames(self) -> tuple[SystemCall, ...]:
-        """Run the program for the frames of its calls. That comes last, so it cannot disturb or lose a recording."""
+        """Run the program once more for the stack frames of its calls. This comes last, so that it cannot disturb a
+        recording."""
         return framed(self._agent, self._found.configuration, self._found.base, self._claim.program)
 
 
@@ -364,11 +376,14 @@ def _candidates(plan: Plan, budget: int) -> Iterator[tuple[str, Iterator[CrashSt
 
 
 def _departing(plan: Plan, away: int, most: int) -> Iterator[CrashState]:
-    """Yield the states ``away`` writes off a clean prefix, ``most`` at each growth point, each disk once."""
+    """Yield the states that are ``away`` writes off a clean prefix, at most ``most`` at each growth point. If several
+    states give the same disk, yield one of them."""
     seen: set[tuple[object, ...]] = set()
     each = (islice(nearest(plan.points, number, away), most) for number in range(len(plan.points)))
     for state in chain.from_iterable(each):
-        if distance(plan.points[state.point].pending, state) > away:  # it is one of an earlier growth point
+        if (
+            distance(plan.points[state.point].pending, state) > away
+        ):  # this state also belongs to an earlier growth point
             continue
         contents = tuple(map(tuple, plan.composer.delta(state)))
         if contents not in seen:

@@ -1,6 +1,6 @@
-"""The duration of past work, for estimates. ``timings.json`` in bob's cache has this machine's; you may remove it, and
-an unusable file counts as empty. ``usual_timings.json`` beside this module is another machine's
-(bench/usual_timings.py)."""
+"""The times of past work, for estimates. The file ``timings.json`` in bob's cache has the times of this machine. You
+may remove it, and bob ignores it if it is damaged. The file ``usual_timings.json`` beside this module has the times of
+another machine (bench/usual_timings.py)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ from bob.text import duration, plural
 SCHEMA = "bob.timings/1"
 USUAL = Path(__file__).with_name("usual_timings.json")
 MOST = 300
-USUAL_SHARE = 0.25  # recording in all work, if unknown: it is from 4 % (ext2) to half (reiserfs)
+USUAL_SHARE = 0.25  # share of recording in the work, if unknown; measured: 4 % (ext2) to one half (reiserfs)
 Some = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """Work of a ``kind`` (``probe``, ``search``, ``try``, ``app``). ``what`` is a file system, or a program on one;
-    ``configuration`` adds its options, if known. ``budget`` is in mounts per workload."""
+    """Work of a ``kind`` (``probe``, ``search``, ``try``, ``app``). ``what`` names a file system, or a program with a
+    file system. ``configuration`` also has the file system's options, if known. ``budget`` is a number of mounts per
+    workload."""
 
     kind: str
     what: str
@@ -51,23 +52,24 @@ class TimedWork:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The ``seconds`` of some work, and the share of ``recording`` in it."""
+    """The ``seconds`` that some work took, and the share of ``recording`` in them (0 to 1)."""
 
     work: TimedWork
     seconds: Annotated[float, Meta(gt=0)]
     recording: Annotated[float, Meta(ge=0, le=1)]
 
     def scaled_to(self, part: TimedWork) -> tuple[float, float]:
-        """Return the seconds that ``part`` takes to record and to observe, if a workload takes as long as in this work.
-        The budget does not change recording. Observing stays the same if no workload needs more mounts, and grows with
-        the budget if each needs all: the square root is between these."""
+        """Return the seconds to record ``part``, and the seconds to observe it, if each workload takes as long as in
+        this work. The budget does not change the time of recording. With more budget, the time of observing stays the
+        same if no workload needs more mounts, or grows as the budget does if all need more. The square root is between
+        these."""
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
 
 
 class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """Timings, the oldest first."""
+    """The document with all timings, the oldest first."""
 
     timings: tuple[Timing, ...]
 
@@ -75,9 +77,10 @@ class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
-    """Return the time that all ``parts`` took before (None: unknown), and an estimate in words. A part takes as long as
-    the most similar work ``here``. If there is none, or it had few workloads, all times come from another machine
-    (``usual``): starting guests takes most of a small run."""
+    """Return the time that all ``parts`` took in earlier runs (None: unknown), and an estimate in words. A part takes
+    as long as the most similar work of this machine (``here``). If similar work of a part is missing, or had far fewer
+    workloads, all times come from another machine (``usual``). In small work, most of the time is the start of
+    guests."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -102,7 +105,8 @@ def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> 
 
 
 def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
-    """Return the newest of the most similar timings. A given machine works in real time: only its own timings count."""
+    """Return the timing most similar to ``part``; of several, the newest. A given machine works in real time, so only
+    its own timings count for it."""
     given = part.image if _is_given(part.image) else ""
     same = [
         one
@@ -114,7 +118,7 @@ def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
 
 
 def _is_given(image: str) -> bool:
-    """Return whether an image is the address of a machine: other names lack a colon."""
+    """Return whether the name ``image`` is the address of a given machine. Only such an address has a colon."""
     return ":" in image
 
 
@@ -136,8 +140,8 @@ def in_words(parts: Sequence[TimedWork]) -> str:
 
 @contextmanager
 def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
-    """Report an estimate for all of ``parts`` to ``progress``, in words unless ``silently``, and note their time at the
-    end. Callers report plans to ``progress`` before, and work to the yielded one."""
+    """Report an estimate for all ``parts`` to ``progress``, and note at the end how long they took. If ``silently``,
+    leave out the words. The caller reports plans to ``progress`` beforehand, and its work to the yielded object."""
     parts = [part for part in parts if part.workloads]
     if parts:
         earlier, words = estimate(parts, read(), usual())
@@ -158,7 +162,8 @@ def _usual_share(part: TimedWork) -> float:
 
 
 class TimedProgress:
-    """A progress that counts and times, and forwards all calls to another one."""
+    """A watcher of progress that counts workloads and takes times. It forwards all calls to the watcher
+    ``progress``."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._clock = progress, clock
@@ -182,14 +187,14 @@ class TimedProgress:
         return self._clock() - self._began
 
     def lap(self) -> None:
-        """Note that one more part is done."""
+        """Note that one more part of the work is done."""
         now = self._clock()
         self.laps.append(now - self._lap)
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the share of recording in the time; what follows the last recording gives the time of an
-        observation."""
+        """Return the share of recording in the time (0 to 1). The time after the last recording says how long an
+        observation takes."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:
@@ -200,7 +205,7 @@ class TimedProgress:
 
 
 def read() -> list[Timing]:
-    """Return the timings of this machine, the oldest first; none if the file is unreadable."""
+    """Return the timings of this machine, the oldest first; [] if the file cannot be read."""
     try:
         return _read(_file())
     except UNREADABLE:
@@ -216,7 +221,7 @@ def _read(file: Path) -> list[Timing]:
 
 
 def note(more: Sequence[Timing]) -> None:
-    """Keep more timings, and the last :data:`MOST` of all."""
+    """Add timings to the file, and keep the last :data:`MOST` of all timings in it."""
     with suppress(OSError):
         every = TimingsDocument(tuple([*read(), *more][-MOST:]))
         file = _file()

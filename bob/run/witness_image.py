@@ -1,4 +1,4 @@
-"""Guests for witnesses: a witness shows its violation on its own kernel."""
+"""Guests for witnesses. bob shows the violation of a witness on the kernel where it was found."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -17,7 +17,7 @@ from bob.run.pool import each_in_a_guest
 from bob.witness.document import Witness
 
 R = TypeVar("R")
-WitnessFile = tuple[Path, Witness]  # with its file
+WitnessFile = tuple[Path, Witness]  # the path of a witness, and the witness
 
 
 def by_image(
@@ -28,9 +28,9 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Return the image ``name`` with all ``witnesses``; if it is None, each image that witnesses name, with these.
-    Report a kernel that is another package of the series. Raise UsageError for one of another series, unless
-    ``any_kernel`` (None: the command has no such option)."""
+    """Return the image ``name`` with all ``witnesses``. If ``name`` is None, return each image that witnesses name,
+    with its witnesses. Report if an image has the kernel of a witness in another package. Raise UsageError if it has a
+    kernel of another series, unless ``any_kernel`` is True (None: the command lacks this option)."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
@@ -60,7 +60,8 @@ def each_witness(
     progress: Progress,
     connect: str | None,
 ) -> Iterator[R]:
-    """Yield ``do``'s result for each witness, in a guest per image and packages. Raise as :func:`each_in_a_guest`."""
+    """Yield the result of ``do`` for each witness. All witnesses that need the same image and packages share a guest.
+    Raise the errors of :func:`each_in_a_guest`."""
     for image, witnesses in images:
         with guests_of(image, connect, progress.step) as guests:
             for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
@@ -78,6 +79,6 @@ def _packages(found: WitnessFile) -> tuple[str, ...]:
 
 
 def _named(witness: Witness) -> str:
-    """Return the name of a witness's image; the default one if it is not here."""
+    """Return the name of the image that ``witness`` names; the default image if this machine lacks that image."""
     name = witness.environment.get("image", "").partition(" ")[0]
     return name if name in image_names() else DEFAULT_IMAGE
