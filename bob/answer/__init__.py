@@ -1,1 +1,1 @@
-"""Answers about file systems and models: verdicts, and the crash states behind them."""
+"""Answers about file systems and models: a verdict on each claim, and the crash states that support it."""

@@ -1,5 +1,7 @@
-"""An answer: a claim, its verdict, the crash states behind it, and the ways to break it. A claim is a property of a
-probe, an expectation of ``bob try``, a program's checker, or that a crash state mounts and shows no trouble."""
+"""An answer: a claim, its verdict, the crash states that were explored for it, and its *ways*. A way is one kind of
+crash state that breaks the claim. A claim may be a property of a probe, an expectation of ``bob try``, or that a
+program's checker accepts the state. Two more claims are that a crash state mounts, and that it then shows no
+trouble."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +17,8 @@ from bob.protocol.contrast import Explanation
 
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
-    """A claim in words. ``kind`` is one in :mod:`bob.claim.kinds`; the ``name`` of an expectation is its text."""
+    """A claim in words. ``kind`` is one of the kinds in :mod:`bob.claim.kinds`. For an expectation, ``name`` is its
+    text."""
 
     kind: str
     name: str
@@ -25,7 +28,7 @@ class ClaimWords:
 
 @dataclass(frozen=True, slots=True)
 class CallWords:
-    """A system call in words; the innermost frame of ``stack`` comes first."""
+    """A system call in words; ``stack`` has its stack frames, innermost first."""
 
     number: int
     words: str
@@ -34,8 +37,9 @@ class CallWords:
 
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
-    """Something that a program relies on; ``trees`` counts the refused trees that lack it. ``calls`` has the calls of
-    the ``explanation``; ``kind`` is ALICE's name (:mod:`bob.protocol.kinds`), empty if unknown."""
+    """Something that a program relies on. ``calls`` describes the calls that the ``explanation`` names, and ``kind`` is
+    ALICE's name for the reliance (:mod:`bob.protocol.kinds`), empty if unknown. ``trees`` counts the refused trees that
+    lack it."""
 
     explanation: Explanation
     sentence: str
@@ -45,8 +49,8 @@ class ReliedOn:
 
 
 class Cross(StrEnum):
-    """The verdict of a real file system on a way that a model predicts. ``MISSED``: the model does not predict the way,
-    so the model or bob is wrong."""
+    """The verdict on a way to break a claim that a model predicts, from crash states of a real file system. ``MISSED``:
+    the file system shows a way that the model does not predict, so the model or bob is wrong."""
 
     CONFIRMED = "confirmed"
     NOT_REACHABLE = "not reachable"
@@ -56,13 +60,14 @@ class Cross(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to break a claim: its ``evidence`` in a line, and how many explored crash ``states`` show it.
+    """A way to break a claim: the ``evidence`` in one line, and how many explored crash ``states`` show it.
 
-    ``witness`` (a path in the run directory) is for the easiest state; ``place`` is its recording's index, and
-    ``by_recording`` has the number of states in each. Programs: ``told`` is the output before the easiest crash (a
-    character a byte), ``trees`` counts distinct trees, and ``relied_on`` starts with what most trees lack. Models: a
-    state is a tree, ``step`` is the first step of the work that reached it, and ``crossed`` has the verdict of each
-    file system by name."""
+    ``witness`` is the file, in the run directory, with the state that is easiest to explain. ``place`` is the index of
+    that state's recording, and ``by_recording`` has the number of states in each recording.
+
+    For programs, ``told`` is the output before that crash (one character for each byte), ``trees`` counts distinct
+    trees, and ``relied_on`` begins with what most trees lack. For models, a state is a tree. Then ``step`` is the first
+    step of the work that reached it, and ``crossed`` has the verdict of each real file system by its name."""
 
     evidence: str
     states: Count
@@ -82,13 +87,14 @@ class Way:
 
     @property
     def last_output(self) -> str:
-        """The last line of the output that is not blank; empty if all are."""
+        """The last line of the output that is not blank; empty if the output has only blank lines."""
         lines = self.output.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     @property
     def cross(self) -> Cross | None:
-        """The joint verdict of real file systems: one of them is enough to confirm; None if bob tried none."""
+        """The common verdict of the real file systems. If one of them confirms the way, it is confirmed. None if bob
+        tried none."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)
@@ -97,9 +103,9 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim by one recording, of workload ``name`` with this ``finish``. ``violations`` counts
-    explored states. ``needs_no_crash``: the state with every write breaks the claim, too. ``fall`` is the panic or hang
-    that prevented a recording."""
+    """The verdict on a claim by the crash states of one recording: of the workload ``name``, with this ``finish``.
+    ``violations`` counts the explored states that break the claim. ``needs_no_crash``: the state with all writes breaks
+    it, too. ``fall`` is the panic or hang of the kernel that prevented the recording."""
 
     name: str
     finish: str
@@ -114,8 +120,8 @@ class ByRecording:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a ``claim``: FAILS, with ``ways`` to break it, the easiest to explain first; HOLDS; or UNKNOWN or
-    SKIPPED, with a ``reason``."""
+    """The answer to the question whether a ``claim`` holds. Its verdict is FAILS, with ``ways`` to break the claim (the
+    easiest to explain first); HOLDS; or UNKNOWN or SKIPPED, with a ``reason``."""
 
     claim: ClaimWords
     verdict: Verdict
@@ -143,12 +149,12 @@ class Answer:
 
     @property
     def evidence(self) -> str | None:
-        """The evidence of the first way."""
+        """The evidence of the first way to break the claim, or None."""
         return self.ways[0].evidence if self.ways else None
 
     @property
     def witness(self) -> str | None:
-        """The witness of the first way."""
+        """The witness of the first way to break the claim, or None."""
         return self.ways[0].witness if self.ways else None
 
     @property

@@ -1,5 +1,5 @@
-"""Read and write result documents: ``bob.result/2``, and read older ones. Each of a subject's ``recordings`` is there
-once, with its states; answers refer to it by its index."""
+"""Write result documents (``bob.result/2``), and read these and older ones. A document lists each recording of a
+subject once, in ``recordings``, with its crash states. Answers refer to a recording by its index."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
@@ -27,7 +27,7 @@ _OLDER: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordingDocument:
-    """A recording of a subject, with fields of :class:`ByRecording`."""
+    """A recording of a subject, as in a result document. The fields are those of :class:`ByRecording`."""
 
     name: str
     finish: str
@@ -38,7 +38,8 @@ class RecordingDocument:
 
 @dataclass(frozen=True, slots=True)
 class ByRecordingDocument:
-    """The verdict on a claim by the ``recording`` with this index, with fields of :class:`ByRecording`."""
+    """The verdict on a claim by the recording with the index ``recording``. The other fields are those of
+    :class:`ByRecording`."""
 
     recording: int
     verdict: Verdict
@@ -53,7 +54,7 @@ def to_json(result: Result) -> dict[str, Any]:
 
 
 def from_json(document: Any) -> Result:
-    """Return the result in a document of this or an older schema; raise MalformedError for anything else."""
+    """Return the result in a document of this or an older schema. Raises MalformedError for anything else."""
     schema = document.get("schema") if isinstance(document, Mapping) else None
     reader = _OLDER.get(schema) if isinstance(schema, str) else None
     if schema != SCHEMA and reader is None:
@@ -62,7 +63,7 @@ def from_json(document: Any) -> Result:
         today = document if reader is None else {"schema": SCHEMA, **reader(document)}
         subjects = tuple(map(_from_json, today["subjects"]))
         result = replace(decode(Result, {**today, "subjects": ()}, lean=True), subjects=subjects)
-        _ = result.model  # raises UsageError for a disk that this bob does not know
+        _ = result.model  # raises UsageError for a device model that this bob does not know
     except UsageError as error:
         raise MalformedError(f"the result document is damaged: {error.message}", hint=error.hint) from None
     except MISSHAPEN as error:
@@ -71,7 +72,8 @@ def from_json(document: Any) -> Result:
 
 
 def results_in(document: Mapping[str, Any]) -> list[Result]:
-    """Return the results in a document of one or several; raise MalformedError for anything else."""
+    """Return the results in a document, which may hold one result or several. Raises MalformedError for anything
+    else."""
     schema = document.get("schema")
     if schema not in (SEVERAL, _SEVERAL_PROGRAMS):
         return [from_json(document)]
@@ -110,7 +112,7 @@ def _from_json(document: Mapping[str, Any]) -> SubjectResult:
 
 
 def _lean(value: Any) -> dict[str, Any]:
-    """Return ``value`` as plain JSON without fields that have their default."""
+    """Return ``value`` as plain JSON, without the fields that have their default value."""
     document: dict[str, Any] = _without_defaults(value, encode(value))
     return document
 

@@ -1,5 +1,5 @@
-"""Merge several results into one: columns of a matrix, batches of a search, configurations of a program. Subjects with
-the same name become one subject with the recordings of all."""
+"""Merge several results into one: the columns of a matrix, the batches of a search, or the configurations of a program.
+Subjects with the same name become one subject, with the recordings of all."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from bob.observe.observations import without_numbers
 
 
 def within(result: Result, folder: str) -> Result:
-    """Return ``result`` with ``folder`` before the paths of its witnesses."""
+    """Return ``result`` with ``folder`` put before the paths of its witnesses."""
     return replace(result, subjects=tuple(_within(subject, folder) for subject in result.subjects))
 
 
@@ -31,8 +31,8 @@ def _within(subject: SubjectResult, folder: str) -> SubjectResult:
 
 
 def merged(parts: Sequence[Result], run: Run) -> Result:
-    """Merge ``parts``, at least one, into one result of ``run``. If several subjects of one name break a claim, the
-    first one's witness is kept: a search tries short workloads first."""
+    """Return one result of ``run``, merged from ``parts`` (at least one). If several subjects with one name break a
+    claim, the witness of the first is kept: a search tries short workloads first."""
     subjects: dict[str, list[SubjectResult]] = {}
     for subject in (subject for part in parts for subject in part.subjects):
         subjects.setdefault(subject.name, []).append(subject)
@@ -82,7 +82,8 @@ def _answer(several: Sequence[Answer]) -> Answer:
 
 
 def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
-    """Return the ways of ``shown`` if it has recordings, else one way for each evidence, numbers aside."""
+    """Return the ways of ``shown`` if it has recordings. Else merge the ways of ``several`` whose evidence differs only
+    in numbers."""
     if shown.recordings:
         return tuple(replace(way, states=sum(answer.violations for answer in several)) for way in shown.ways)
     found: dict[str, Way] = {}
@@ -94,7 +95,8 @@ def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
 
 
 def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return each cause once, with the rows and workloads of all and the smallest workload; small ones first."""
+    """Return one finding for each cause. It has the rows and the number of workloads of all findings with that cause,
+    and the smallest of their workloads. Findings with small workloads come first."""
     found: dict[Cause, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.cause, []).append(finding)

@@ -1,5 +1,6 @@
-"""Convert results of older versions (``bob.result/1`` of tables, ``bob.app/1``, ``bob.try/1``) to ``bob.result/2``.
-Damaged ones raise LookupError, TypeError, ValueError or AttributeError, or give a malformed document."""
+"""Convert results of older versions of bob (``bob.result/1`` of tables, ``bob.app/1``, ``bob.try/1``) to
+``bob.result/2``. A damaged document raises LookupError, TypeError, ValueError or AttributeError, or becomes a malformed
+document."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _NONE = {"explored": 0, "legal_writes": 0, "legal_sectors": 0, "exhaustive": Non
 
 
 def of_table(document: Plain) -> dict[str, Any]:
-    """Return the result of a probe, a matrix or a search."""
+    """Return the result of a probe, a matrix or a search as a ``bob.result/2``."""
     return {
         **{name: document[name] for name in ("run", "environment", "device_model")},
         "subjects": [_configuration(one) for one in document["configurations"]],
@@ -25,7 +26,8 @@ def of_table(document: Plain) -> dict[str, Any]:
 
 
 def _configuration(document: Plain) -> dict[str, Any]:
-    """Return a column. A *condensed* one lists the different states of its workloads once."""
+    """Return a column of a table as a subject. In a *condensed* column, workloads with equal states share one entry of
+    ``states``."""
     recordings = _Recordings(document.get("states"))
     options = ("name", "fs", "mkfs_options", "mount_options", "effective_mount_options", "mkfs_version")
     more = ("examined", "examinable", "findings", "notes")
@@ -41,7 +43,8 @@ def _configuration(document: Plain) -> dict[str, Any]:
 
 
 def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
-    """Return a cell. ``searched`` is not read: a cell that only a search broke fails without a failing workload."""
+    """Return a cell of a table as an answer. The field ``searched`` is not read: a cell that only a search broke fails,
+    but none of its workloads does."""
     verdict, evidence = document["verdict"], document["evidence"]
     states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
     way = {"evidence": "" if evidence is None else evidence, "states": states, "witness": document["witness"]}
@@ -90,7 +93,8 @@ def _beside(kind: str, name: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_question(document: Plain) -> dict[str, Any]:
-    """Return the result of ``bob try``. Old documents have no ``finishes``, only the finish in their workload."""
+    """Return the result of ``bob try`` as a ``bob.result/2``. The oldest documents lack ``finishes``, and have only the
+    finish in their workload."""
     made, workload = document["configuration"], document["workload"]
     alone = {"name": workload["finish"]["name"], **_only(document, "states", "unmountable"), "refused": None}
     finishes = document.get("finishes") or [alone]
@@ -145,7 +149,8 @@ def _expectation(document: Plain, states: Any) -> dict[str, Any]:
 
 
 def of_program(document: Plain) -> dict[str, Any]:
-    """Return the result of a program; a document by --json may lack the run and its environment."""
+    """Return the result of a program as a ``bob.result/2``. A document that --json wrote may lack the run and its
+    environment."""
     on = document.get("environment", {})
     disk = {"write_cache": "volatile", "atomic_write_bytes": 512}
     return {
@@ -211,7 +216,8 @@ def _relied_on(document: Plain) -> dict[str, Any]:
 
 
 class _Recordings:
-    """The recordings of a column, each once in ``every``; ``shared`` are the states of a condensed column."""
+    """The recordings of a column, without repetition, in ``every``. ``shared`` has the states of a condensed column;
+    its workloads give an index into ``shared``."""
 
     def __init__(self, shared: Any) -> None:
         self._shared = shared

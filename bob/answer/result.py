@@ -1,5 +1,5 @@
-"""The result of an experiment (``bob.result/2``): every verb writes one, every report reads one. docs/formats.md
-describes its fields; released names are stable."""
+"""The result of an experiment (``bob.result/2``). Every verb of bob writes a result, and every report reads results.
+docs/formats.md describes the fields; their names are stable once released."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -17,17 +17,19 @@ from bob.text import plural
 from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.result/2"
-UNMOUNTABLE, TROUBLE = "unmountable", "trouble"  # kinds of claims about every crash state
+UNMOUNTABLE, TROUBLE = "unmountable", "trouble"  # kinds of claims that bob checks for every crash state
 
 
 def beside(kind: str, name: str, ways: Iterable[Way]) -> Answer:
-    """Return the answer that a claim about every crash state fails in these ``ways``."""
+    """Return an answer beside the answers that were asked for: a claim about every crash state fails in these
+    ``ways``."""
     return Answer(ClaimWords(kind, name), Verdict.FAILS, NOTHING, tuple(ways))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run. Times are ISO 8601 in UTC (``finished`` is empty if stopped); ``search`` says what a search tried."""
+    """A run of bob. Times are ISO 8601 in UTC; ``finished`` is empty if the run was stopped. ``search`` describes what
+    a search tried."""
 
     id: str
     started: str
@@ -40,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The machine and the tools of a measurement. ``clock`` is "virtual" or "real"."""
+    """The machine and the tools that produced a result. ``clock`` is "virtual" or "real"."""
 
     kernel: str
     image: str
@@ -53,9 +55,10 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The common cause of the violations of one finding (docs/search.md). ``block`` is the sort of block whose loss
-    breaks the ``rule``, ``fate`` is lost or torn, ``flush`` the place of the flush that should have saved it. All are
-    empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of change do."""
+    """The common cause of the violations of one finding (docs/search.md). ``block`` is the kind of block whose loss
+    breaks the ``rule``, ``fate`` is lost or torn, and ``flush`` says where the flush was that should have saved the
+    block. All three are empty if no block was lost. If these fields do not separate two causes, ``call`` and the
+    missing ``kinds`` of changes do."""
 
     rule: str
     block: str = ""
@@ -67,8 +70,9 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Violations of one ``cause``, described by ``words``: they break ``rows``, and changes of the ``missing`` kinds
-    are lost. ``shown_by`` counts workloads; ``workload`` is the smallest, with its ``evidence`` in one line."""
+    """A finding of a search: the violations with one ``cause``, described by ``words``. They break the ``rows`` of the
+    table, and changes of the ``missing`` kinds are lost. ``shown_by`` is the number of workloads that show them;
+    ``workload`` is the smallest of these, with its ``evidence`` in one line."""
 
     cause: Cause
     words: str
@@ -83,13 +87,14 @@ class Finding:
 
     @property
     def size(self) -> tuple[int, int, str, str]:
-        """The sort key of findings: small workloads come first."""
+        """The sort key of the finding: findings with small workloads come first."""
         return self.operations, len(self.workload), self.workload, self.words
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The number of a checker's ``runs``, of ``trees``, and of the ``windows`` for crashes, between outputs."""
+    """Counts of a program's checks: ``windows`` (times for a crash between two outputs), distinct ``trees``, and
+    ``runs`` of the checker."""
 
     windows: int
     trees: int
@@ -98,8 +103,9 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A tree that the file system ``configuration`` leaves and ``clauses`` of a model forbid (empty: unknown which).
-    ``is_wrong``: the model was derived from that file system, so the model or bob is wrong."""
+    """A tree that a crash of the file system ``configuration`` leaves, but that a model forbids, by its ``clauses``
+    (empty: unknown which). ``is_wrong``: the model was derived from that same file system, so the model or bob is
+    wrong."""
 
     configuration: str
     evidence: str
@@ -117,9 +123,10 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The tried part of a model. ``tried`` counts crash states: closed sets of micro-operations, with the output
-    before; ``is_all``: the model allows no others. ``allowed`` counts all (None: not counted), or a lower bound unless
-    ``is_counted``. ``missed`` has trees that real file systems leave and the model forbids."""
+    """How much of a model was tried. ``tried`` counts crash states, each a closed set of micro-operations with the
+    output before the crash. ``is_all``: the model allows no other states. ``allowed`` is the number of all states that
+    it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that real file
+    systems leave and the model forbids."""
 
     about: str
     operations: int
@@ -135,9 +142,9 @@ class Allowed:
 class SubjectResult:
     """A configuration of a file system, or a model, with the ``answers`` about it.
 
-    ``beside`` has crash states that do not mount or have other trouble. Only searches have ``findings``. ``examined``
-    of ``examinable`` outcomes were examined: by the file system's checker and by removing everything. ``checks`` are
-    those of a program; ``model`` is set if the subject is one."""
+    ``beside`` has answers about crash states that do not mount or have other trouble. Only a search has ``findings``.
+    ``examined`` of the ``examinable`` outcomes were examined, by the file system's checker and by removing everything.
+    ``checks`` is set for programs, and ``model`` is set if the subject is a model."""
 
     name: str
     fs: str = ""
@@ -162,24 +169,26 @@ class SubjectResult:
 
     @property
     def answer(self) -> Answer:
-        """The only answer; results of programs have just one."""
+        """The only answer of the subject: the result of a program has exactly one."""
         [answer] = self.answers
         return answer
 
     @property
     def unmountable(self) -> Way | None:
-        """All crash states that do not mount, with the evidence of the first recording; None if all mount."""
+        """All crash states that do not mount, as one way, with the evidence of the first recording. None if all
+        mount."""
         found = next((answer for answer in self.beside if answer.claim.kind == UNMOUNTABLE), None)
         return None if found is None else replace(found.ways[0], states=found.violations)
 
     def troubles(self) -> Iterator[tuple[TroubleKind, Way]]:
-        """Yield each trouble of crash states that mount."""
+        """Yield each kind of trouble that crash states show although they mount."""
         for answer in self.beside:
             if answer.claim.kind == TROUBLE:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
 
     def beside_in_words(self) -> Iterator[tuple[str, Way]]:
-        """Yield each way beside the answers: "3 crash states could not be mounted", then the troubles."""
+        """Yield each way in ``beside`` with a sentence: first "3 crash states could not be mounted", and then each
+        trouble."""
         if (refused := self.unmountable) is not None:
             yield f"{plural(refused.states, 'crash state')} could not be mounted", refused
         for kind, trouble in self.troubles():
@@ -193,7 +202,8 @@ class SubjectResult:
 
     @property
     def states(self) -> States:
-        """The explored states. A recording counts once, with the largest part that an answer rests on."""
+        """The number of explored states. Each recording counts once, with the largest number that any answer
+        explored."""
         recordings: dict[tuple[str, str], States] = {}
         for one in (one for answer in self.answers for one in answer.recordings):
             before = recordings.setdefault((one.name, one.finish), one.states)
@@ -204,7 +214,8 @@ class SubjectResult:
 
 @dataclass(frozen=True, slots=True)
 class AskedProgram:
-    """The program that was crashed; ``digest`` is of all its files. Its checker refused each of ``refuses``."""
+    """The program that was tested. ``digest`` is a digest of all its files. ``refuses`` names the damages that its
+    checker was seen to refuse."""
 
     name: str
     about: str
@@ -214,8 +225,8 @@ class AskedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A whole experiment. ``workload`` has the operations of ``bob try``, with its first finish; ``protocols`` show
-    what the program did, for each subject where that is known."""
+    """The result of a whole experiment. ``workload`` has the operations of ``bob try`` with the first finish.
+    ``protocols`` show what the program did, for each subject where that is known."""
 
     run: Run
     environment: Environment
@@ -243,7 +254,7 @@ class Result:
 
     @property
     def is_table(self) -> bool:
-        """Whether the result is about properties, not of a program or a question."""
+        """Whether the result is about properties, and not about a program or a question of ``bob try``."""
         return self.program is None and self.workload is None
 
     @property
@@ -260,6 +271,7 @@ class Result:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a model forbids a tree that a crash of its own file system has left."""
+        """Whether a model forbids a tree although a crash of its own file system (from which it was derived) has left
+        that tree."""
         tried = (subject.model for subject in self.subjects if subject.model is not None)
         return any(missed.is_wrong for one in tried for missed in one.missed)

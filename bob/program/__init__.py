@@ -1,1 +1,2 @@
-"""Programs under test, as data: their scripts, their output before a crash, and their checker's answers."""
+"""Programs under test, as data: their scripts, their output before a crash, and what their checkers say of crash
+states."""

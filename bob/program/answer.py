@@ -1,4 +1,4 @@
-"""The answer of a checker about a crash state."""
+"""Answers of a program's checker, a script that says whether a crash state is acceptable."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,7 +11,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Consequence(StrEnum):
-    """The effect of a crash on the program, by the checker's exit code (docs/apps.md)."""
+    """The effect of a crash on the program, which follows from the checker's exit code (docs/apps.md)."""
 
     LOST = "lost"
     CORRUPT = "corrupt"
@@ -32,14 +32,16 @@ _WORDS = {
     Consequence.HANG: "the checker does not end",
 }
 CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN}
-"""The exit codes of a checker. 0 is fine; any other is :attr:`Consequence.OTHER`."""
+"""The exit codes of a checker with a meaning of their own. 0 accepts the state; any other code is
+:attr:`Consequence.OTHER`."""
 
 
-REQUEST_SECONDS = 10.0  # duration of a request to a checker (host's clock); bob reacts to interrupts in between
+REQUEST_SECONDS = 10.0  # a request to a guest runs checks for so long (host's clock), so that bob reacts to interrupts
 
 
 class Batches:
-    """The number of checks in the next request: at first one, later for REQUEST_SECONDS, but at most ``most``."""
+    """The number of checks in the next request to a guest. It is 1 at first, and later as many as take REQUEST_SECONDS,
+    but at most ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -51,7 +53,7 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class CheckerAnswer:
-    """The exit code of a checker (None: it did not end in time), and its output."""
+    """The exit code of a checker (None: the checker did not end in time) and its output."""
 
     code: int | None
     printed: str
@@ -64,7 +66,8 @@ class CheckerAnswer:
 
     @property
     def is_judgement(self) -> bool:
-        """Whether the checker ended by itself: not by a signal, nor in a shell that cannot run a program (126, 127)."""
+        """Whether the exit code is the checker's own. It is not after a signal, or if a shell could not run a program
+        (126, 127)."""
         return self.code is not None and self.code >= 0 and self.code not in (126, 127)
 
     @property
@@ -78,7 +81,8 @@ class CheckerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun(Generic[S_co]):
-    """A run of a checker on a ``state`` after the ``output`` of the program; ``spoiler``: what damages it."""
+    """A run of a checker on the crash state ``state``, after the program wrote ``output``. ``spoiler`` is a script that
+    damages the state first, or empty."""
 
     state: S_co
     output: bytes
@@ -87,14 +91,16 @@ class CheckerRun(Generic[S_co]):
 
 @dataclass(slots=True)
 class CheckerAnswers(Generic[K]):
-    """The ``answers`` of a checker by tree, in ``count`` runs; ``disagreed`` says how it contradicted itself."""
+    """The answers of a checker so far: one for each tree, and in ``count`` the number of runs. ``disagreed`` says how
+    the checker contradicted itself (None: it did not)."""
 
     answers: dict[K, CheckerAnswer] = field(default_factory=dict)
     count: int = 0
     disagreed: str | None = None
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
-        """Note an answer, and return whether it is the tree's first. A timeout counts only if none else comes."""
+        """Note an answer of the checker, and return whether it is the first for this tree. Any other answer replaces a
+        timeout."""
         self.count += 1
         known = self.answers.get(tree)
         if known is None or known.code is None:

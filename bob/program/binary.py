@@ -1,5 +1,5 @@
-"""The functions and source lines (DWARF, as ``cc -g`` writes it) of an ELF file, by offset in the file (bytes). A
-damaged or incomplete file yields nothing."""
+"""Find the functions and source lines of the code in an ELF file, by its offset in the file (bytes). Lines come from
+DWARF, as ``cc -g`` writes it. A damaged or incomplete file has neither."""
 
 import io
 import posixpath
@@ -11,7 +11,7 @@ from typing import Any
 
 MAGIC = b"\x7fELF"
 _SYMBOL_TABLES = ".symtab", ".dynsym"
-_FUNCTIONS = "STT_FUNC", "STT_LOOS"  # the second is STT_GNU_IFUNC: chosen when the program starts
+_FUNCTIONS = "STT_FUNC", "STT_LOOS"  # the second is STT_GNU_IFUNC, a function that is chosen when the program starts
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -22,13 +22,13 @@ class _LineRows:
 
 
 class Binary:
-    """An ELF file, which is read at the first call."""
+    """An ELF file. It is parsed when the first question is asked."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def line(self, offset: int) -> str:
-        """Return the source file and line of the code at ``offset`` (bytes); empty if unknown."""
+        """Return the source file and the line of the code at ``offset`` (bytes); empty if unknown."""
         at = self._address(offset)
         if at is None:
             return ""
@@ -36,8 +36,8 @@ class Binary:
         return self._lines[place].place if place >= 0 and at < self._lines[place].end else ""
 
     def is_in_function(self, offset: int, distance: int) -> bool:
-        """Return whether the function with the code at ``offset`` begins ``distance`` bytes before that. The nearest
-        symbol may be another function's: most libraries keep only exported names."""
+        """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``.
+        The symbol before the code may be of another function, because most libraries keep only exported names."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 
@@ -49,16 +49,16 @@ class Binary:
 
     @cached_property
     def _elf(self) -> Any:
-        from elftools.elf.elffile import ELFFile  # it takes a while to load
+        from elftools.elf.elffile import ELFFile  # imported late, because the import takes a while
 
         try:
             return ELFFile(io.BytesIO(self._data))
-        except Exception:  # the library raises anything for another or damaged file
+        except Exception:  # the library raises any kind of error for a file of another kind, or a damaged file
             return None
 
     @cached_property
     def _loaded(self) -> list[tuple[int, int, int]]:
-        """The offset, length and address (bytes) of each loaded part."""
+        """The offset, length and address (bytes) of each segment that is loaded."""
         try:
             segments = self._elf.iter_segments("PT_LOAD")
             return [(one["p_offset"], one["p_filesz"], one["p_vaddr"]) for one in segments]
@@ -92,7 +92,7 @@ def _rows(dwarf: Any) -> Iterator[_LineRows]:
         if program is None:
             continue
         files = program["file_entry"]
-        first = 0 if program["version"] >= 5 else 1  # the number of the first file
+        first = 0 if program["version"] >= 5 else 1  # the first file's number in the table
         before = None
         for entry in program.get_entries():
             state = entry.state

@@ -1,21 +1,29 @@
-"""Calls in the order of their effects, which may differ from the order of their returns. The kernel may run another
-process between effect and return: one that waits for a lock file makes that before the call that removed it returns."""
+"""Put calls into the order of their effects, which may differ from the order of their returns. Between the effect of a
+call and its return, the kernel may run another process. For example, a process waits until a lock file is gone. It may
+create the file again before the call that removed it has returned."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from bob.program.strace import SystemCall, name_of
 
-_REMOVING = ("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2")  # they remove their first name
+_REMOVING = (
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "rename",
+    "renameat",
+    "renameat2",
+)  # these remove their first name
 _OPENING = ("open", "openat", "openat2")
 _MAKING = ("mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat")
-"""Calls that fail if their last name exists."""
+"""Calls that fail if the last name among their arguments exists."""
 
 
 def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
-    """Return ``calls``, given in the order of their returns, in that of their effects. A close comes where it began,
-    since the kernel reuses its descriptor at once. A removal comes before a call that created the same name
-    meanwhile."""
+    """Return ``calls`` in the order of their effects; they are given in the order of their returns. A close takes
+    effect when it begins, because the kernel reuses its descriptor at once. A removal of a name comes before a call
+    that created the same name while the removal was still running."""
     placed = []
     for place, call in enumerate(calls):
         line = _effect(place, calls)
@@ -24,7 +32,8 @@ def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
 
 
 def _effect(place: int, calls: Sequence[SystemCall]) -> float:
-    """Return the line of the effect of the call at ``place``, or a place between two lines."""
+    """Return the line of strace's output where the call with index ``place`` had its effect, or a number between two
+    lines."""
     call = calls[place]
     if call.begun == call.done or call.result is None:
         return call.done
@@ -43,7 +52,7 @@ def _effect(place: int, calls: Sequence[SystemCall]) -> float:
 
 
 def _makes(call: SystemCall) -> str | None:
-    """Return the last part of the name that a call created, or None."""
+    """Return the last component of the name that a call created; None if it did not create a name."""
     is_new = call.name in _MAKING or (call.name in _OPENING and any("O_EXCL" in flag for flag in call.arguments[1:]))
     is_new = is_new or (call.name == "renameat2" and "RENAME_NOREPLACE" in call.arguments[-1])
     names = _names(call) if is_new and call.result is not None else []

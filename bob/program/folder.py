@@ -1,4 +1,4 @@
-"""Reads the folder of a program: ``app.toml``, and the scripts beside it."""
+"""Read the folder of a program: its ``app.toml``, and its scripts and other files."""
 
 import os
 from collections import Counter
@@ -13,13 +13,14 @@ from bob.schema import Amount, Declaration, NonEmpty, adapt, declared, field, mi
 from bob.subject.file_system import HINT, MIB
 
 DECLARATION = "app.toml"
-MOST_BYTES = 64 * MIB  # in the folder of a program
-MOST_SECONDS = 3600.0  # for a script
+MOST_BYTES = 64 * MIB  # all files in the folder together
+MOST_SECONDS = 3600.0  # the largest time limit for a script
 _HINT = "bob app new NAME writes a program's folder to start from"
 
 
 class ProgramDeclaration(Declaration, frozen=True):
-    """An ``app.toml``; ``like`` names another program's folder, ``files`` and ``scripts`` have contents by path."""
+    """The content of an ``app.toml``. ``like`` names the folder of another program, whose files are used, too.
+    ``files`` and ``scripts`` have contents of files, by path."""
 
     about: str = ""
     like: str = ""
@@ -70,7 +71,8 @@ def load(folder: Path) -> Program:
 
 
 def named(name: str) -> Program:
-    """Return the program in the folder ``name``, else the shipped one. Raises UsageError if there is neither."""
+    """Return the program in the folder ``name``, or else the program that bob ships under this name. Raises UsageError
+    if neither exists."""
     there = shipped_programs()
     if name in there and not Path(name).is_dir():
         return load(there[name])
@@ -85,16 +87,17 @@ def shipped_programs() -> dict[str, Path]:
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
-    """Return a program whose scripts are these shell commands, or the user's files."""
+    """Return a program with these scripts. Each is given as a shell command, or as the path of the user's script."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
     files = [_script(name, text) for name, text in texts.items() if text]
     return Program("commands", workload, tuple(files))
 
 
 def _script(name: str, text: str) -> ProgramFile:
-    """Return the script ``name``: the user's file ``text``, or ``text`` as a line for a shell."""
+    """Return the script ``name``. Its content is the user's file at the path ``text``, or else ``text`` as a command of
+    a shell."""
     path = Path(text)
-    with suppress(OSError):  # a command may be too long for a name
+    with suppress(OSError):  # a command may be too long for the name of a file
         if path.is_file():
             return _script_file(name, path)
     return ProgramFile(name, f"#!/bin/sh\n{text}\n".encode(), True)

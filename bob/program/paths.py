@@ -1,4 +1,4 @@
-"""Names of files below a root, resolved from the system calls of each process."""
+"""Resolve the names in system calls to paths of files below a root, as each process sees them."""
 
 import posixpath
 import re
@@ -9,7 +9,7 @@ from itertools import takewhile
 from bob.program.processes import PerProcess
 from bob.program.strace import FORKS, SystemCall, name_of
 
-MOST_LINKS = 40  # the kernel's limit for one name (MAXSYMLINKS, include/linux/namei.h)
+MOST_LINKS = 40  # symbolic links in one name, at most (MAXSYMLINKS, include/linux/namei.h)
 
 
 _OPEN = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)(?P<rest>/.*)?")
@@ -18,16 +18,16 @@ _OWN_FOLDER = re.compile(r"/proc/(?:self|thread-self)/cwd(?P<rest>/.*)?")
 
 @dataclass(slots=True)
 class _Folder:
-    """The working directory and umask of a process, or of threads that share them (``struct fs_struct``)."""
+    """The working directory and the umask of a process, or of threads that share both (``struct fs_struct``)."""
 
     path: str
     umask: int = 0o022
 
 
 class Paths:
-    """Follows the working directory of each process of ``calls``, and resolves relative names below ``root``.
-    ``link_at`` returns the target of the symbolic link at a path; ``open_at`` returns the path of a process's open file
-    by its number. Both paths are below the root; each function returns None if there is no such path."""
+    """The working directories of all processes, after the calls so far. With these, relative names are resolved below
+    ``root``. ``link_at`` returns the target of the symbolic link at a path below the root, or None. ``open_at`` returns
+    the path below the root of the file that a process (pid) has open under a descriptor, or None."""
 
     def __init__(
         self,
@@ -42,12 +42,14 @@ class Paths:
         self._leading: dict[str, None] = {}
 
     def below(self, path: str) -> str:
-        """Return a guest's path relative to the root, such as ``/f``; empty if it is elsewhere, or the root itself."""
+        """Return a path of the guest relative to the root, such as ``/f``. Return "" for a path outside the root, and
+        for the root itself."""
         _before, found, rest = path.partition(self._root)
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the path at ``place`` of the arguments, below the root, or "". ``follows``: resolve a last link."""
+        """Return the path that the argument at index ``place`` names, relative to the root; "" if it is outside. If
+        ``follows``, a symbolic link at the end of the path is resolved."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -55,7 +57,8 @@ class Paths:
         return below
 
     def opened(self, call: SystemCall, place: int) -> None:
-        """Note whether the name that a call opened at ``place`` leads below the root through an unseen link."""
+        """Note the name at index ``place`` that a call opened, if it leads below the root through a symbolic link which
+        bob does not see."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -66,11 +69,12 @@ class Paths:
 
     @property
     def through_links(self) -> list[str]:
-        """The names elsewhere that may lead below the root through an unseen link."""
+        """Names outside the root that may lead below the root, through a symbolic link that bob does not see."""
         return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the path of the argument at ``place`` in the guest, also outside the root."""
+        """Return the absolute path in the guest that the argument at index ``place`` names, whether below the root or
+        not."""
         folder = call.path(place - 1) if place else ""
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:
@@ -79,7 +83,7 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Process a successful call that may change a directory or umask, or create a process."""
+        """Note a successful call that may change a working directory or umask, or create a process."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":
@@ -96,7 +100,8 @@ class Paths:
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
-        """Move the working directories at or below old paths to the new paths, all below the root."""
+        """Rename working directories: one at an old path, or below it, moves to the new path. All paths are relative to
+        the root."""
         for folder in {id(one): one for one in self._folders.every()}.values():
             below = self.below(folder.path)
             for old, new in renamed.items():
@@ -105,7 +110,8 @@ class Paths:
                     break
 
     def _of_process(self, pid: int, path: str) -> str:
-        """Return ``path`` with open files and working directories in /proc resolved."""
+        """Return ``path``. If it leads through a name in /proc of an open file or working directory, that name is
+        replaced by the path that it stands for."""
         if found := _OPEN.fullmatch(path):
             named = found["process"]
             there = self._open_at(int(named) if named and named.isdigit() else pid, int(found["number"]))
@@ -115,7 +121,8 @@ class Paths:
         return path
 
     def _resolved(self, path: str, follows: bool) -> str:
-        """Resolve links below the root (path_resolution(7)): ``..`` leads out of a link's target."""
+        """Return ``path`` with the symbolic links below the root resolved (path_resolution(7)). ``..`` after a link
+        leads to the parent of the link's target."""
         found, links = "/", 0
         waiting = path.split("/")[::-1]
         while waiting:

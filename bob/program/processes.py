@@ -1,4 +1,5 @@
-"""State of a process, which a new process shares with its parent, or gets a copy of (clone(2))."""
+"""State that each process has, such as its open files. A new process shares the state of its parent, or gets a copy
+(clone(2))."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
@@ -9,8 +10,9 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """One ``T`` for each process; the first process gets ``new()``. A child shares its parent's if the call that made
-    the child has this ``flag`` (such as ``CLONE_FILES``); else it gets a copy as of that call."""
+    """A state of type ``T`` for each process. The first process gets ``new()``. A child shares the state of its parent
+    if the call that created the child has this ``flag`` (such as ``CLONE_FILES``). Otherwise the child gets a copy of
+    the state at that call."""
 
     def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
         self._made = {call.result: call for call in calls if call.name in FORKS and call.result}
@@ -18,10 +20,11 @@ class PerProcess(Generic[T]):
         self._of: dict[int, T] = {}
 
     def of(self, pid: int) -> T:
-        """Return the state of a process, also if strace lists a child's calls before the call that made the child."""
+        """Return the state of a process. This works even if strace lists calls of a child before the call that created
+        the child."""
         if pid not in self._of:
             made = self._made.get(pid)
-            if made is None or made.pid == pid:  # a reused pid is its own parent
+            if made is None or made.pid == pid:  # the pid was reused, so the process seems to be its own parent
                 self._of[pid] = self._new()
             else:
                 theirs = self.of(made.pid)
@@ -33,7 +36,8 @@ class PerProcess(Generic[T]):
         return self._of.values()
 
     def forked(self, call: SystemCall) -> None:
-        """Process a call that created a process: later changes of the parent do not reach a copy."""
+        """Note a call that created a process. A copy of the parent's state is made now, before the parent changes
+        it."""
         if call.result:
             self.of(call.result)
 

@@ -13,14 +13,15 @@ from fnmatch import fnmatchcase
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
-EMPTIED = "emptied"  # in must_fail: an empty tree, after all of the output
+EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all of the output
 
 
 class Pace(StrEnum):
-    """A pace, which decides what the kernel makes durable between calls. ext4 commits the names of consecutive calls
-    together, so a crash leaves all or none of them. UNDISTURBED: full speed, without other work. SLOW: :meth:`delay`
-    after each call that changes or syncs something, so the kernel's timers fire. SLOWER: the file system commits by
-    itself after each call. BUSY: a short delay, while another process syncs its own file."""
+    """The pace of a program under test. It decides what the kernel makes durable between two calls. At full speed, ext4
+    commits the names of consecutive calls together, so a crash leaves all of these or none. UNDISTURBED: the program
+    runs at full speed, without other work. SLOW: it waits for :meth:`delay` after each call that changes or syncs
+    something, so the kernel's timers fire. SLOWER: it waits until the file system has committed by itself. BUSY: it
+    waits shortly, while another process syncs a file of its own."""
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"
@@ -28,13 +29,13 @@ class Pace(StrEnum):
     BUSY = "busy"
 
     def delay(self, commit: float) -> float:
-        """Return the delay (seconds of the guest's clock), if the file system commits at least every ``commit``
-        seconds. The kernel's shortest timers are 5 s (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
-        ``dirty_writeback_interval``, mm/page-writeback.c). It writes data that is 30 to 35 s old."""
+        """Return the delay after each call (seconds of the guest's clock), on a file system that commits at least every
+        ``commit`` seconds. The kernel's shortest timers take 5 s (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
+        ``dirty_writeback_interval``, mm/page-writeback.c). The kernel writes data when it is 30 to 35 s old."""
         return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
-        """Return the factor on a script's time limit, as the script waits after each call."""
+        """Return the factor for the time limit of a script, which grows because the script waits after each call."""
         return 1.0 if self is Pace.UNDISTURBED else max(100.0, 15 * self.delay(commit))
 
     @staticmethod
@@ -48,7 +49,7 @@ class Pace(StrEnum):
         return self is Pace.BUSY
 
     def of(self, configuration: str) -> str:
-        """Return the name of a configuration's answer at this pace."""
+        """Return the name of an answer: the name of its configuration, and this pace."""
         return configuration if self is Pace.UNDISTURBED else f"{configuration}-{self.value}"
 
 
@@ -61,11 +62,11 @@ class ProgramFile:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program under test. ``device`` is the device's size (bytes; 0: the file system's default), ``seconds`` a
-    script's limit (guest's clock). ``must_fail`` names damages of the final tree that the checker must refuse: scripts,
-    or :data:`EMPTIED`. ``packages`` are Debian's. ``logs`` and ``frames`` are shell patterns. Models leave out files
-    whose paths in the tested directory match ``logs``. The innermost function whose name, or whose file's name, matches
-    ``frames`` counts as the maker of a call."""
+    """A program under test. ``device`` is the size of the device (bytes; 0: the file system's default), and ``seconds``
+    the time limit of a script (guest's clock). ``must_fail`` names damages of the final tree that the checker must
+    refuse: scripts that damage the tree, or :data:`EMPTIED`. ``packages`` are Debian packages. ``logs`` and ``frames``
+    are shell patterns: models leave out the files whose paths match ``logs``. ``frames`` decides which function of a
+    call's stack counts as its maker: the innermost one whose name, or whose file's name, matches."""
 
     name: str
     about: str
@@ -106,7 +107,7 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """Equal programs have equal digests."""
+        """A digest of the whole program; equal programs have equal digests."""
         return hashlib.sha256(json.dumps(encode(ProgramDocument.of(self)), sort_keys=True).encode()).hexdigest()[:16]
 
 

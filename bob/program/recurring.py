@@ -1,4 +1,5 @@
-"""The parts of a path that recur in another run of a program: not numbers, hashes or random names."""
+"""Find the parts of a path that another run of a program would have, too. Numbers, hashes and random names differ
+between runs."""
 
 import re
 
@@ -14,14 +15,15 @@ _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _HASH = re.compile(r"(?<![A-Za-z0-9])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{7,}(?![A-Za-z0-9])")
 _SHORT = re.compile(r"[0-9a-f]{2}")
 _REST = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}|tmp_obj_\w+")
-"""A file in a folder that has the first two letters of a hash as its name, as in git."""
+"""A file in a folder whose name is the first two letters of a hash, as in git. The file's name is the remaining part of
+the hash."""
 _SIX = re.compile(r"(?<![A-Z0-9])[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
 _WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
-"""mkstemp(3) draws six letters and digits. One draw in six looks like the end of a chosen name."""
+"""A chosen name. mkstemp(3) draws six letters and digits, and one draw in six looks like the end of a chosen name."""
 
 
 def recurring(path: str) -> str:
-    """Return ``path`` with a # for each part that differs between runs."""
+    """Return ``path`` with a # in place of each part that differs between runs."""
     names = path.split("/")
     around = zip(["", *names], names, [*names[1:], ""], strict=False)
     return "/".join(

@@ -1,4 +1,5 @@
-"""Named sets of programs, and of models to compare them with: a TOML file each, in sets/ or a user's own."""
+"""Named sets of programs, and of models to compare them with. Each set is a TOML file, in the folder sets/ or the
+user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ProgramSet:
-    """Programs and models by name, for a table with this ``title`` and the text ``about``. ``published`` maps words to
-    the name of a published count."""
+    """The names of programs and models for one table, with its ``title`` and the text ``about``. ``published`` maps
+    words to the name of a published count."""
 
     name: str
     title: str
@@ -38,7 +39,8 @@ def program_set_names() -> tuple[str, ...]:
 
 
 def load_program_set(name: str) -> ProgramSet:
-    """Return the shipped set ``name``, or the set in that file. Raises UsageError for a mistake."""
+    """Return the set that bob ships as ``name``, or the set in the TOML file at the path ``name``. Raises UsageError
+    for a mistake."""
     path = _FOLDER / f"{name}.toml" if name in program_set_names() else Path(name)
     if not path.is_file():
         hint = f"bob has {', '.join(program_set_names())}; or name a TOML file"

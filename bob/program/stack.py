@@ -1,6 +1,9 @@
-"""Stack frames that ``strace -k`` writes below a call: which function of the program made the call, and its source
-line. strace (libunwind) names a frame after the nearest symbol before it. In a library that keeps only exported names,
-a static function gets another one's name; :func:`without_wrong_names` takes such names away."""
+"""Stack frames of calls, as ``strace -k`` writes them below a call. They show which function of the program made the
+call, and its source line.
+
+strace (with libunwind) gives a frame the name of the nearest symbol before it. In a library that keeps only exported
+names, a frame of a static function so gets the name of another function. :func:`without_wrong_names` takes such names
+away."""
 
 import posixpath
 import re
@@ -15,12 +18,13 @@ from bob.program.strace import SystemCall
 _FRAME = re.compile(r"(?P<file>[^()]*)\((?:(?P<symbol>.+)\+0x[0-9a-f]+)?\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
 PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")  # every program calls through these
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
-"""Their functions say nothing of the script that they run."""
+"""Programs whose functions say nothing about the script that they run."""
 _TAIL = re.compile(r"( (const|volatile|noexcept|&&?|\[.*\]))*")  # may follow the parameters of a C++ function
 
 
 def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the frames from the innermost one that matches one of the shell ``patterns``; all without a match."""
+    """Return the frames from the innermost frame on that matches one of the shell ``patterns``. If no frame matches,
+    return all."""
     for place, frame in enumerate(stack):
         found = _FRAME.fullmatch(frame)
         names = filter(None, (found["symbol"], posixpath.basename(found["file"]))) if found else ()
@@ -30,8 +34,8 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
 
 
 def caller(stack: Sequence[str]) -> str:
-    """Return the innermost named function outside system libraries, with its source line (:func:`located`) or its file.
-    Return "" if there is none, or an interpreter made the call."""
+    """Return the innermost named function outside system libraries, with its source line (:func:`located`) or else its
+    file. Return "" if no frame has such a function, or if an interpreter made the call."""
     for frame in stack:
         found = _FRAME.fullmatch(frame)
         if found is None:
@@ -47,7 +51,7 @@ def caller(stack: Sequence[str]) -> str:
 
 
 def function_of(frame: str) -> tuple[str, str]:
-    """Return the file and the function of a frame, or the frame itself for an unnamed function."""
+    """Return the file and the function of a frame. For an unnamed function, the frame itself stands in its place."""
     found = _FRAME.fullmatch(frame)
     return (found["file"], found["symbol"] or frame) if found else ("", frame)
 
@@ -58,7 +62,8 @@ def without_line(frame: str) -> str:
 
 
 def _without_parameters(function: str) -> str:
-    """Return ``ns::save`` for C++'s ``ns::save(int) const``, but all of Rust's ``<Store<(u64, u8)> as Save>::save``."""
+    """Return the name of a function without its parameters: ``ns::save`` for ``ns::save(int) const`` of C++. The name
+    of a Rust function, such as ``<Store<(u64, u8)> as Save>::save``, stays whole."""
     last, depth = function.rfind(")"), 0
     if not _TAIL.fullmatch(function[last + 1 :]):
         return function
@@ -73,13 +78,15 @@ _NAMED = re.compile(r"^( > (?P<file>[^()\n]*)\().+\+0x(?P<distance>[0-9a-f]+)(\)
 
 
 def files_with_names(calls: str) -> list[str]:
-    """Return the files with named frames in ``calls`` (strace's text), without system libraries and interpreters."""
+    """Return the paths of the binaries whose frames in ``calls`` (strace's text) have names. System libraries and
+    interpreters are left out."""
     found = dict.fromkeys(frame["file"] for frame in _NAMED.finditer(calls))
     return [path for path in found if not _is_passed_over(path)]
 
 
 def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
-    """Return ``calls`` without names of other functions in frames; ``files`` are :func:`files_with_names` with data."""
+    """Return ``calls`` (strace's text) without the names in frames that belong to other functions. ``files`` has the
+    content of the files that :func:`files_with_names` returns."""
     binaries = {path: Binary(data) for path, data in files.items()}
     known: dict[str, str] = {}
 
@@ -94,7 +101,7 @@ def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
 def _is_right(frame: re.Match[str], binaries: Mapping[str, Binary]) -> bool:
     if _is_passed_over(frame["file"]):
         return True
-    # Both point behind the call, maybe behind the function's end: the byte before belongs to the call.
+    # Both numbers point to the byte after the call, maybe after the function's end. The byte before is the call's.
     offset, distance = int(frame["offset"], 16) - 1, int(frame["distance"], 16) - 1
     return distance >= 0 and frame["file"] in binaries and binaries[frame["file"]].is_in_function(offset, distance)
 
@@ -108,7 +115,8 @@ _PLACE = re.compile(r"(?P<file>[^()]*)\(.*\) \[0x(?P<offset>[0-9a-f]+)\]")
 
 
 def located(calls: Sequence[SystemCall], program: Program, home: str) -> tuple[SystemCall, ...]:
-    """Return ``calls`` with source lines for frames in binaries of the ``program``, whose files were below ``home``."""
+    """Return ``calls`` with source lines added to frames in the ``program``'s own binaries. The files of the program
+    were below ``home``."""
     binaries = {file.path: Binary(file.data) for file in program.files if file.data.startswith(MAGIC)}
     if not binaries:
         return tuple(calls)
@@ -120,6 +128,6 @@ def _with_line(frame: str, binaries: Mapping[str, Binary], home: str) -> str:
     if found is None:
         return frame
     binary = binaries.get(found["file"].partition(f"{home}/")[2])
-    # The offset of a caller points behind its call: the byte before belongs to the calling line.
+    # The offset points to the byte after the call. The byte before belongs to the line that makes the call.
     place = binary.line(int(found["offset"], 16) - 1) if binary else ""
     return f"{frame} {place}" if place else frame

@@ -1,6 +1,6 @@
-"""Frames of a program's calls, taken from another run. It takes long to collect frames, so timers and turns of
-processes may differ in that run. As long as a process makes the same calls in both runs, each call gets the frames of
-its counterpart. Later calls get the frames that all calls like them share."""
+"""Give calls of one run of a program the stack frames of another run. To collect frames takes long, so in the run with
+frames timers fire at other times, and processes take other turns. As long as a process makes the same calls in both
+runs, each call gets the frames of its counterpart. A later call gets only the frames that all calls like it share."""
 
 import re
 from collections import Counter
@@ -13,12 +13,13 @@ from bob.program.stack import function_of, without_line
 from bob.program.strace import EXECUTES, FORKS, PASSING, WRITES, SystemCall, unescaped
 
 _WATCHED = "store", "munmap"
-"""Calls of runs that watch mappings (:mod:`bob.agent.inside.stores`); ``mmap`` is called ``mapped`` there."""
+"""Calls that only runs with watched mappings have (:mod:`bob.agent.inside.stores`). In these runs ``mmap`` is called
+``mapped``."""
 WITHOUT_FRAMES = (*PASSING, "umask", "lseek", "dup", "dup2", "dup3", "fcntl", "ioctl", "fadvise64")
-"""Calls that the run with frames lacks (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
+"""Calls that the run with frames does not record (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
 _ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>[\\x0-9a-f]*)(?=[>"])')
-"""A string, or the path behind a descriptor's number, as strace writes it."""
-_OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")  # addresses and times
+"""A string as strace writes it, or the path that it writes behind a descriptor's number."""
+_OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")  # addresses and times, which differ between runs
 _NUMBER = re.compile(r"\\x3[0-9](?:\\x3[0-9])*+")
 
 Stack = tuple[str, ...]
@@ -26,12 +27,14 @@ CallPlace = tuple[str, str, tuple[str, ...]]  # the calling program, the call's 
 
 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
-    """Return ``calls`` with the frames of ``others``, from another run of the same program. Processes match by descent
-    (the third child of the first process, say). While both make the same calls, up to the last common write or exec,
-    each call gets its counterpart's frames; to the end if all are the same. Any other call gets the innermost frames
-    that the other run's calls with its program, name and paths share. If some of these write the same data, only those
-    that write as many bytes count. Numbers, hashes and random names do not matter. If two functions do the same thing,
-    the stack is empty."""
+    """Return ``calls`` with the frames of ``others``, which are the calls of another run of the same program. Processes
+    of the two runs match by descent, such as the third child of the first process.
+
+    Each call gets the frames of its counterpart as long as both processes make the same calls. If the calls differ
+    later, that ends at the last common write or exec. Any other call gets the innermost frames that are common to some
+    calls of the other run: those with the same program, name and paths. If a call among those writes the same data,
+    only calls that write equally many bytes count. Numbers, hashes and random names in paths and data do not matter. If
+    the call may come from two functions, its stack is empty."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
@@ -49,12 +52,13 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 
 def _tells(call: SystemCall) -> bool:
-    """Return whether a call shows which way its process goes."""
+    """Return whether a call shows which path through its program a process takes."""
     return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return by number of descent the places of calls that both runs may have; fill ``descents`` with the numbers."""
+    """Return the indexes of calls that both runs may have, by the number of their process's descent. New descents get a
+    number in ``descents``."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -69,7 +73,7 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
         while pid in parents and pid not in known and pid not in line:
             line[pid] = None
             pid, _number = parents[pid]
-        known.setdefault(pid, -2)  # a reused pid is its own ancestor
+        known.setdefault(pid, -2)  # the pid was reused, so the process seems to be its own ancestor
         for one in reversed(line):
             parent, number = parents[one]
             known[one] = descents.setdefault((known[parent], number), len(descents))
@@ -98,7 +102,8 @@ class _SharedFrames:
 
 
 def _shared(stacks: Iterable[Stack]) -> Stack:
-    """Return the innermost frames that all ``stacks`` have, with source lines that agree."""
+    """Return the innermost frames that are in all ``stacks``. A frame keeps its source line if all stacks agree on
+    it."""
     first, *others = stacks
     for other in others:
         pairs = takewhile(lambda pair: function_of(pair[0]) == function_of(pair[1]), zip(first, other, strict=False))
@@ -126,7 +131,7 @@ def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
 
 
 def _same(call: SystemCall) -> tuple[str, ...]:
-    """Return the parts of a call that recur in another run."""
+    """Return the parts of a call that another run would have, too."""
     if call.name in FORKS:
         return (call.name,)
     texts = (_ESCAPED.sub(lambda one: _plain(call, one), argument) for argument in call.arguments)

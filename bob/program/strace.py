@@ -1,4 +1,4 @@
-"""Parses ``strace -f -y -ttt -xx``, with all strings and paths as hexadecimal escapes::
+"""Parse the output of ``strace -f -y -ttt -xx``, where all strings and paths are hexadecimal escapes::
 
 1234 1700000000.000001 write(1<\\x70...>, "\\x61\\x0a", 2) = 2
 1234 1700000000.000002 fsync(3<\\x2f...> <unfinished ...>
@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 
 from bob.errors import MalformedError, RecordingError
 
-FORKS = ("clone", "clone3", "fork", "vfork")  # they create a process or a thread
-EXECUTES = ("execve", "execveat")  # they replace a process's program
+FORKS = ("clone", "clone3", "fork", "vfork")  # these create a process or a thread
+EXECUTES = ("execve", "execveat")  # these replace the program of a process
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
-READS = ("read", "readv", "preadv2")  # they may advance the offset; strace writes their arguments raw, as numbers
-PASSING = (*READS, "close", "close_range")  # they change nothing, but show a descriptor's file and offset
+READS = ("read", "readv", "preadv2")  # these may advance the offset; strace writes their arguments as numbers
+PASSING = (*READS, "close", "close_range")  # these change nothing, but show the file of a descriptor, and the offset
 
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
 _BEGUN = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<unfinished \.\.\.>")
 _MOVED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<pid changed to (?P<pid>\d+) \.\.\.>")
-"""A thread has executed a program, which goes on as the process's first thread."""
+"""A line about a thread that has executed a program, and that goes on as the first thread of its process."""
 _RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<more>.*)\)\s+= (?P<result>.*)")
 _FD = re.compile(r"(?P<fd>-?\w+)<(?P<path>(?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
 _MARKS = re.compile(r"[(\[{)\]},]")
@@ -32,10 +32,10 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """A system call that has returned. ``arguments`` are as in strace; ``result`` is None if the call failed or returns
-    nothing. ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start, ``stack`` the
-    frames, innermost first. It began at line ``begun``, and had taken effect by line ``done``; others may have returned
-    between these."""
+    """A system call that has returned. ``arguments`` are as strace writes them. ``result`` is None if the call failed
+    or does not return a value. ``opened`` is the path of the descriptor that it returned. ``seconds`` is the guest's
+    clock at its start. ``stack`` has the frames, innermost first. The call began at line ``begun`` of strace's output,
+    and had taken effect by line ``done``; other calls may have returned between these lines."""
 
     pid: int
     seconds: float
@@ -48,13 +48,14 @@ class SystemCall:
     done: int = 0
 
     def path(self, place: int) -> str:
-        """Return the path, or another name, of the file descriptor at ``place`` of the arguments; else ""."""
+        """Return the path (or the other name) of the file whose descriptor is the argument at index ``place``; "" if it
+        is not a descriptor."""
         found = _FD.fullmatch(self.arguments[place]) if place < len(self.arguments) else None
         return "" if found is None else unescaped(found["path"]).decode(errors="surrogateescape")
 
     @property
     def written(self) -> bytes:
-        """The bytes that a write has written. Raises RecordingError if strace has cut them off."""
+        """The bytes that the call wrote. Raises RecordingError if strace has cut the bytes off."""
         if self.result is None:
             return b""
         if any(argument.endswith("...") for argument in self.arguments):
@@ -69,12 +70,14 @@ class SystemCall:
 
 
 def parse(text: str) -> tuple[SystemCall, ...]:
-    """Return the calls in strace's text, in the order of their returns. Raises MalformedError for other text."""
+    """Return the calls in ``text``, in the order of their returns. Raises MalformedError if the text is not from
+    strace."""
     return tuple(_calls(text))
 
 
 def _calls(text: str) -> Iterator[SystemCall]:
-    """Yield each call with the frames below its line. Frames below a signal's line belong to no call."""
+    """Yield each call with the frames below its line. Frames below the line of a signal belong to no call, and are
+    dropped."""
     last: SystemCall | None = None
     frames: list[str] = []
     for found in _lines(text):
@@ -101,14 +104,14 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
                 continue
             raise MalformedError(f"line {number} of the calls is not from strace: {line[:80]!r}")
         pid, seconds, rest = int(found["pid"]), float(found["seconds"]), found["rest"]
-        if rest.startswith(("---", "+++", "[ ")):  # a signal, an end, a change of the process's mode
+        if rest.startswith(("---", "+++", "[ ")):  # a signal, the end of a process, a change of its mode
             yield None
             continue
         if resumed := _RESUMED.fullmatch(rest):
             first, since, name, arguments = begun.pop(pid, (number, seconds, resumed["name"], ""))
             whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
             yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]), (), first, number)
-        elif rest.endswith(" ...>") and (moved := _MOVED.fullmatch(rest)):  # a search through all data would take long
+        elif rest.endswith(" ...>") and (moved := _MOVED.fullmatch(rest)):  # cheap test first: data may be long
             begun[int(moved["pid"])] = number, seconds, moved["name"], moved["arguments"]
             yield None
         elif rest.endswith(" ...>") and (unfinished := _BEGUN.fullmatch(rest)):
@@ -122,7 +125,8 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
 
 
 def _split(arguments: str) -> tuple[str, ...]:
-    """Return the arguments. Strings and paths are escaped, so they contain no bracket or comma."""
+    """Return the arguments of a call one by one. Strings and paths are escaped, so they never contain a bracket or a
+    comma."""
     found, depth, start = [], 0, 0
     for mark in _MARKS.finditer(arguments):
         if mark[0] in "([{":
@@ -145,7 +149,8 @@ def _result(text: str) -> tuple[int | None, str]:
 
 
 def name_of(argument: str) -> str:
-    """Return a file's name, or a link's target, with surrogates for bytes that are not UTF-8."""
+    """Return the name of a file, or the target of a link, from an argument. Bytes that are not UTF-8 become
+    surrogates."""
     return unescaped(argument.strip('"')).decode(errors="surrogateescape")
 
 

@@ -1,6 +1,6 @@
-"""The recorded output of a program, with times, and its system calls. bob compares each crash state with the output
-before the crash; output counts once the program's call has returned. The kernel traces returns among the bios (event
-``raw_syscalls:sys_exit``), so one order covers all. strace says what was written, and where."""
+"""The recorded output of a program with its times, and the program's system calls. bob judges each crash state by the
+output before the crash. Output counts once the call that wrote it has returned. The kernel traces such returns (event
+``raw_syscalls:sys_exit``) in the same buffer as bios, so both have one order. strace says which call wrote what."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bob.trace.model import Moment, Trace
 from bob.trace.timeline import CallReturned, Timeline
 
 NUMBERS = {"write": 1, "writev": 20, "sendfile": 40, "splice": 275}
-"""The calls that write to a pipe (arch/x86/entry/syscalls/syscall_64.tbl)."""
+"""The numbers of the calls that can write to a pipe (arch/x86/entry/syscalls/syscall_64.tbl)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A piece of standard output, and when the call that wrote it had returned."""
+    """A piece of standard output; at the moment ``at``, the call that wrote it had returned."""
 
     at: Moment
     data: bytes
@@ -30,7 +30,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The crashes after exactly this ``output``: those of ``trace``."""
+    """A part of a recording: all its crashes, by ``trace``, that come after exactly this ``output`` of the program."""
 
     output: bytes
     trace: Trace
@@ -38,8 +38,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The ``output`` of a program, in pieces ``outputs``, through the pipe with inode ``pipe``; and its ``calls``.
-    ``offset`` leads from the calls' clock to the recording's (seconds; None: unknown)."""
+    """The ``output`` of a program, which came in the pieces ``outputs`` through the pipe with inode ``pipe``; and its
+    system ``calls``. Add ``offset`` (seconds; None: unknown) to a time of a call to get the time in the recording."""
 
     output: bytes
     calls: tuple[SystemCall, ...]
@@ -49,12 +49,13 @@ class Transcript:
 
     @classmethod
     def of(cls, calls: tuple[SystemCall, ...], pipe: int, output: bytes, timeline: Timeline) -> Transcript:
-        """Return the transcript of a recording. Raises as :func:`outputs` does."""
+        """Return the transcript of a recording. Raises what :func:`outputs` raises."""
         return cls(output, calls, pipe, outputs(calls, timeline, pipe, output), clock_offset(calls, timeline))
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """The output by the index of its call. Raises RecordingError if strace has cut it off."""
+        """The bytes of output that a call wrote, by the call's index. Raises RecordingError if strace has cut the bytes
+        off."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
@@ -63,8 +64,8 @@ class Transcript:
 
 
 def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: bytes) -> tuple[Output, ...]:
-    """Return in order the outputs to the pipe with inode ``pipe``; bob read ``output`` from it. Raises RecordingError
-    if the kernel and strace list different calls, or if bob read other data."""
+    """Return the outputs to the pipe with inode ``pipe``, in order. ``output`` is what bob read from that pipe. Raises
+    RecordingError if the kernel and strace list different calls, or if the calls wrote something else than bob read."""
     name = f"pipe:[{pipe}]"
     found: list[Output] = []
     for pid in dict.fromkeys(call.pid for call in calls if _tells(call, name)):
@@ -86,8 +87,8 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: 
 
 
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
-    """Return the seconds to add to strace's clock for the timeline's; None if they have no call in common. The kernel
-    reports the return of a call, strace its start: the shortest call gives the nearest answer."""
+    """Return the seconds to add to a time of strace to get the time in the timeline; None if the two do not share a
+    call. The kernel reports the return of a call, and strace its start, so the shortest call gives the best value."""
     found: list[float] = []
     for pid in dict.fromkeys(call.pid for call in calls if call.name in NUMBERS):
         made, returned = _of_process(pid, calls, timeline)
@@ -107,8 +108,8 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
-    """Return the windows before and after each output; output from before ``trace`` is in all. A state that is legal in
-    several windows occurs in each."""
+    """Return the windows between the outputs, and before the first and after the last one. Output from before ``trace``
+    is in the output of every window. A crash state that is legal in several windows occurs in each."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:
@@ -122,14 +123,14 @@ def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase(Case):
-    """A case of a program, with its output and calls (``transcript``) during the ``recording``."""
+    """A case (the legal crash states of a recording) for a program, with the output and the calls in ``transcript``."""
 
     work: Program
     transcript: Transcript
 
     @property
     def name(self) -> str:
-        """The name of the answer for this case: configuration and pace."""
+        """The name of the answer for this case: the configuration and the pace."""
         return self.work.pace.of(self.subject.name)
 
     @property

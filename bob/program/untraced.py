@@ -1,16 +1,21 @@
-"""Changes of files that a program's system calls do not show."""
+"""Find changes of files that the system calls of a program do not show."""
 
 from collections.abc import Iterator, Sequence
 
 from bob.program.paths import Paths
 from bob.program.strace import WRITES, SystemCall
 
-CHANGES = (*WRITES, "ftruncate", "fallocate")  # they change the file behind their first argument
-RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}  # the arguments with the old and the new name
+CHANGES = (*WRITES, "ftruncate", "fallocate")  # these change the file whose descriptor is their first argument
+RENAMES = {
+    "rename": (0, 1),
+    "renameat": (1, 3),
+    "renameat2": (1, 3),
+}  # indexes of the old and the new name
 NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
-"""The argument for the changed file; strace does not list its data."""
+"""The index of the argument with the changed file. strace does not show the data that these calls write."""
 COPIED_FROM = {"sendfile": 1, "copy_file_range": 0}
-"""The argument with such a call's source: below the root, its data is known (:mod:`bob.protocol.follow`)."""
+"""The index of the argument with the file that such a call copies from. If that file is below the root, bob knows its
+data (:mod:`bob.protocol.follow`)."""
 HARMLESS = (
     "TCGETS",
     "FIONREAD",
@@ -22,7 +27,7 @@ HARMLESS = (
     "FS_IOC_GETFLAGS",
     "FS_IOC_FSGETXATTR",
 )
-"""Requests of ioctl(2) that change no file."""
+"""Requests of ioctl(2) that do not change a file."""
 ASYNCHRONOUS = ("io_uring_enter", "io_submit")
 
 
@@ -31,7 +36,7 @@ def is_exchange(call: SystemCall) -> bool:
 
 
 def mapped(calls: Sequence[SystemCall], root: str) -> bool:
-    """Return whether a shared mapping may have changed a file below ``root``."""
+    """Return whether the program may have changed a file below ``root`` through a shared mapping."""
     names = Paths(root, calls)
     return any(_maps(call, names) for call in calls if call.result is not None)
 
@@ -43,7 +48,7 @@ def _maps(call: SystemCall, names: Paths) -> str:
 
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
-    """Return a phrase for each possible change of a file below ``root`` whose bytes no call shows."""
+    """Return a phrase for each possible change of a file below ``root`` whose bytes the calls do not show."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
 
@@ -65,7 +70,8 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each operation without a call of its own, so bob cannot make the program wait after it."""
+    """Return a phrase for each operation that shares its system call with others, or that the kernel takes without a
+    call. bob cannot make the program wait after such an operation."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 
