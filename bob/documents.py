@@ -39,7 +39,8 @@ def checksum(data: bytes) -> str:
 
 
 def checksum_in(data: bytes) -> str | None:
-    """Return the checksum that the document ``data`` states, without a check; None if the document lacks one."""
+    """Return the checksum that the document ``data`` states, without verifying it. Return None if the document lacks
+    one."""
     seal = _seal(data)
     return None if seal is None else seal[1].decode()
 

@@ -29,8 +29,8 @@ _A_SLIP = 0.8  # least likeness (difflib's, 0 to 1) of a word to its correction
 
 
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
-    """Return a hint for the unknown name ``wrong``: the most similar of ``names``, those that begin with ``wrong``, or,
-    after the words ``all_are``, all names."""
+    """Return a hint for the unknown name ``wrong``. It suggests the most similar name of ``names``, or the names that
+    begin with ``wrong``. If no name is similar, it lists all names after the words ``all_are``."""
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
@@ -109,7 +109,7 @@ class ImageError(BobError):
 
 
 class GuestError(BobError):
-    """A guest did not start, or was lost: it panicked, hung or vanished, where bob does not count this as an
+    """A guest did not start, or was lost (it panicked, hung or vanished), and bob cannot count the loss as an
     outcome."""
 
     exit_code = Exit.GUEST

@@ -86,7 +86,7 @@ def option(
 ) -> Any:
     """Return the declaration of an :class:`Option`, to be written in place of the default of a parameter. If
     ``default`` is missing, it is None for a value that may be None, () for several values, and False for a flag. Any
-    other option is then required."""
+    other option without a ``default`` is required."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
@@ -103,8 +103,8 @@ def group(made: type[T]) -> type[T]:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter that declares an option. Its value is a ``kind``, or a tuple of these if it takes ``several``. An
-    ``optional`` parameter may also be None."""
+    """A parameter that declares an option. Its value is a ``kind``, or a tuple of such values if ``several`` is true.
+    If ``optional`` is true, the value may also be None."""
 
     name: str
     option: Option
@@ -138,8 +138,8 @@ def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for a call of ``function``. ``values`` has the values by the names of :func:`parameters`;
-    those of a group become one object."""
+    """Return the arguments for a call of ``function``. ``values`` maps the names of :func:`parameters` to values. The
+    values for the fields of a group become one object."""
     made = {}
     for name, (kind, declared) in _declarations(function).items():
         if declared is None and _is_group(kind):

@@ -1,4 +1,4 @@
-"""Reports on the progress of long work. :mod:`bob.cli.display` shows them, and tests collect them."""
+"""Reports on the progress of long work. :mod:`bob.cli.display` shows the reports, and tests collect them."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -20,8 +20,8 @@ class Earlier:
     """The time that the same work took in an earlier run.
 
     ``seconds`` is None if the earlier run was on another machine. ``recording`` is the share of recording in the time
-    (0 to 1). The ``parts`` are in the order of the work; their seconds per workload may differ tenfold. They do not
-    count the time of recording, since bob records one part while it observes the one before.
+    (0 to 1). The ``parts`` are in the order of the work; their seconds per workload may differ tenfold. The seconds of
+    a part do not count the time of recording, since bob records one part while it observes the previous part.
     """
 
     seconds: float | None
@@ -66,7 +66,7 @@ class Progress(Protocol):
         """Count a workload as done. Its budget had ``unused`` more crash states."""
 
     def skipped(self, workloads: int, states: int) -> None:
-        """Subtract workloads and crash states that bob will not do from the planned ones."""
+        """Subtract workloads and crash states from the plan, since bob will not do them."""
 
     def judged(self, cell: Answer) -> None:
         """Take a cell of the result table, with its verdict."""

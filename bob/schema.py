@@ -76,7 +76,8 @@ _COUNT = {
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
     """Return the ``kind`` that ``plain`` JSON describes. Raise ShapeError if a field is wrong or missing. A dataclass
-    needs all its fields except :func:`older` ones; if ``lean``, it needs only those without a default."""
+    needs all its fields except those marked by :func:`older`. If ``lean``, it needs only the fields without a
+    default."""
     try:
         value = msgspec.convert(plain, kind, dec_hook=_read)
         if not lean and (whole := _visit(kind, _whole)):  # type: ignore[arg-type]

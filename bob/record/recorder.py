@@ -77,17 +77,17 @@ def record_program(
     stores: bool = False,
 ) -> RecordedProgram:
     """Record the workload of ``program`` at the pace that the program sets. The program's files must be in the guest.
-    The recorded calls lack stack frames; :func:`trace_frames` gets these. With ``stores``, the calls include stores
-    through shared mappings. Raise UsageError if the mount or the workload fails."""
+    The recorded calls lack stack frames; :func:`trace_frames` gets the frames. With ``stores``, the calls include
+    stores through shared mappings. Raise UsageError if the mount or the workload fails."""
     pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
     return _recorded_program(agent, subject, base, work, completion, RECORD_TIMEOUT + program.seconds)
 
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
-    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names.
-    This runs the program once more, for FRAMES_SECONDS. The frames take 10 to 40 ms a call, and in that time the kernel
-    would commit. Raise UsageError if the mount fails, but not if the workload fails."""
+    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names. To
+    get the frames, run the program once more, for FRAMES_SECONDS. The frames take 10 to 40 ms a call, and in that time
+    the kernel would commit. Raise UsageError if the mount fails, but not if the workload fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)

@@ -116,7 +116,8 @@ def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Call
 
 
 def _together(told: queue.SimpleQueue[list[str | int]]) -> list[list[str | int]]:
-    """Return the progress messages so far. Messages about the crash states of a workload become one, with their sum."""
+    """Return the progress messages that have come so far. Replace the messages about the crash states of one workload
+    by a single message with their sum."""
     words: list[list[str | int]] = []
     states: Counter[str] = Counter()
     with suppress(queue.Empty):
@@ -156,7 +157,7 @@ class _HandedPart:
 
 
 class Workers:
-    """The workers of a cluster, as one run uses them."""
+    """The workers of a cluster, for a single run."""
 
     def __init__(self, client: Any, run: str, environment: Mapping[str, str] | None, progress: Progress) -> None:
         self._client, self._run, self._progress = client, run, progress
@@ -179,8 +180,9 @@ class Workers:
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until no part is ready and no part is at work. Finished work is kept even if an error ends this.
-        Raise GuestError if no present worker can do a part, and the errors of :meth:`bob.run.parts.PartedRun.take`."""
+        """Do ``parts`` until no part is ready and no part is at work. Even if an error ends this method, finished work
+        is kept. Raise GuestError if no present worker can do a part, and the errors of
+        :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -333,8 +335,8 @@ class Workers:
                 self._progress.finished(title, numbers[0])
 
     def _undo(self, handed: _HandedPart) -> None:
-        """Subtract the crash states that a failed attempt reported for unfinished workloads. The next attempt reports
-        these again, but not those of finished workloads."""
+        """Take back the crash states that a failed attempt has reported, so that the next attempt can report them
+        again. The states of finished workloads stay counted, since the next attempt skips these workloads."""
         handed.attempt = ""
         for title in [title for title in handed.states if title not in handed.finished]:
             self._progress.observed(title, -handed.states.pop(title))

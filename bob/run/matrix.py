@@ -1,10 +1,11 @@
 """A matrix: a set of configurations, probed one after the other, or side by side on a cluster. Each configuration gives
 a column of the result table.
 
-On a cluster, bob divides a column into parts with some of its workloads each. There are about PARTS_PER_PLACE parts for
-each place of a worker (a place does one part at a time). A run makes each base image once, since the kernel writes
-random data into it. So the first part of a column has one workload for each initial tree, and makes the base images.
-Later parts get these. The last part has the whole column: its worker crashes recoveries, and judges.
+On a cluster, bob divides a column into parts, which have some of its workloads each. There are about PARTS_PER_PLACE
+parts for each place of a worker (a place does one part at a time). A run makes each base image once, since the kernel
+writes random data into it. So the first part of a column has one workload for each initial tree, and makes the base
+images. Later parts get the base images from bob. The last part has the whole column: its worker crashes recoveries, and
+judges.
 """
 
 from collections.abc import Iterator, Sequence
@@ -161,8 +162,8 @@ class _MatrixParts:
                 yield part
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a part has ended. If no worker could do its workloads, they are lost, and ``--resume`` tries them
-        again."""
+        """Note that a part has ended. If no worker could do the part, its workloads are lost, and ``--resume`` tries
+        them again."""
         [column] = [one for one in self._columns if one.run.path == part.run.path]
         column.in_hand -= 1
         if column.result is not None:  # the configuration was refused in another part

@@ -29,8 +29,9 @@ OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs betw
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
     the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` are the files of the part,
-    packed; the run.json among them says what to do. ``numbers`` chooses workloads (None: all). The worker must have
-    this ``environment`` (None: any). It may use ``jobs`` guests at a time, in the libvirt at ``connect``."""
+    packed; the file run.json says what to do. ``numbers`` chooses workloads (None: all). ``environment`` is the one
+    that the worker must have (None: any). The worker may use ``jobs`` guests at a time, in the libvirt at
+    ``connect``."""
 
     run: str
     key: str
@@ -63,10 +64,10 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
 
 @dataclass(frozen=True, slots=True)
 class ParcelResult:
-    """The result of a parcel: its new ``files``, packed, and the ``environment`` where it was done. ``refusal`` has the
-    message and the hint if mkfs, the kernel or a script refused. ``unfit`` is the reason that this worker cannot do the
-    parcel, but another worker may. ``broke`` is an error of bob itself. If the parcel was ``stopped`` early, the files
-    have all finished workloads."""
+    """The result of a parcel: its new ``files``, packed, and the ``environment`` where the worker did the parcel.
+    ``refusal`` has the message and the hint if mkfs, the kernel or a script refused. ``unfit`` is the reason if this
+    worker cannot do the parcel; another worker perhaps can. ``broke`` is an error of bob itself. If the parcel was
+    ``stopped`` early, the files have all finished workloads."""
 
     files: bytes
     environment: Mapping[str, str] | None = None

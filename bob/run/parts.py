@@ -19,7 +19,7 @@ from bob.store.run_directory import RunDirectory, now
 @dataclass(frozen=True, slots=True)
 class RunPart:
     """A part of a run. The directory ``run`` says what to do, and keeps the results. ``numbers`` chooses some of its
-    workloads. None means all workloads; the part then includes the judging."""
+    workloads. If ``numbers`` is None, the part has all workloads, and includes judging them."""
 
     run: RunDirectory
     title: str

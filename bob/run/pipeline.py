@@ -48,8 +48,8 @@ read from the run directory, which takes 10 to 50 ms each."""
 @dataclass(slots=True, eq=False)
 class Task:
     """The workloads of a configuration, in the order of its run directory. ``only`` has the numbers of the workloads to
-    do (None: all). The pipeline fills the other fields: ``left`` are the workloads not yet done, and ``results`` has
-    what became of them."""
+    do (None: all). The pipeline fills the other fields: for example, ``left`` has the workloads that are not done yet,
+    and ``results`` their results."""
 
     configuration: Subject
     model: DeviceModel

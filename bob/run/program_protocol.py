@@ -97,8 +97,8 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return ``tree`` with the program's log files as they are in the tree ``before``. The trees that models allow have
-    them in this form.
+    """Return ``tree``, but with the program's log files as they are in the tree ``before``. A tree that a model allows
+    has the log files in this form.
 
     The log files get unused inode numbers, since a new file in ``tree`` may have their old numbers. A log file that is
     a link to another file keeps its number.

@@ -84,9 +84,9 @@ def record_program_run(
     like: ProgramCase | None = None,
 ) -> ProgramCase:
     """Record the program's workload on the requested configuration, and keep the recording in ``run``. With ``stores``,
-    bob looks for shared mappings in the recorded calls. If the program has some, bob records it again with the stores
-    through these mappings, which makes each call slower. If the recording ``like`` has such stores, bob records them at
-    once. Raise UsageError if a script fails or does not end, and RecordingError if the recording is inconsistent."""
+    bob looks for shared mappings in the recorded calls. If the program has shared mappings, bob records it again with
+    the stores through them, which makes each call slower. If the recording ``like`` has such stores, bob records them
+    at once. Raise UsageError if a script fails or does not end, and RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)  # building the disk of packages may take minutes, with a message of its own
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -121,8 +121,8 @@ def record_program_run(
 
 
 def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
-    """Return the error for a guest lost while recording. If the kernel panicked or hung, this is a finding, and ``run``
-    keeps the console's output. Otherwise it is ``lost`` itself."""
+    """Return the error for a guest lost while recording. If the kernel panicked or hung, the error is a finding, and
+    ``run`` keeps the console's output. Otherwise the error is ``lost`` itself."""
     if not lost.loss.is_by_kernel:
         return lost
     verb = "panicked" if lost.loss.cause is LossCause.PANICKED else "hung"
@@ -135,8 +135,8 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
-    """Return the calls of the program with their stack frames (:func:`framed`). This runs the program in a guest of its
-    own. The frames then serve all recordings."""
+    """Return the calls of the program with their stack frames (:func:`framed`). The program runs for that in a guest of
+    its own. All recordings of the program can use these frames."""
     program, made = case.work, case.subject
     guests.progress.step(f"looking at the stack frames of the calls of {program.name}")
 
@@ -149,7 +149,7 @@ def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
     """Return the calls with stack frames that ``look`` returns. If ``look`` fails, report that to ``progress``, and
-    return no calls; only the names of functions are then missing."""
+    return no calls. Without the frames, bob only cannot name functions."""
     try:
         return look()
     except MalformedError as error:
@@ -211,8 +211,8 @@ class Mistrust(NamedTuple):
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[CheckerRun[T]]:
-    """Return the runs that try a checker. The tree after the setup (``first``) and the tree after a clean end
-    (``last``) come first, then ``last`` with each kind of damage that ``program`` lists."""
+    """Return the runs that try a checker: first on the tree after the setup (``first``), then on the tree after a clean
+    end (``last``). After these come runs on ``last`` with each kind of damage that ``program`` lists."""
     return [CheckerRun(first, b""), *(CheckerRun(last, output, spoiler) for spoiler in ("", *program.must_fail))]
 
 

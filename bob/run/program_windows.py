@@ -96,8 +96,8 @@ def _check(
     checked: CheckerAnswers[int],
     tell: StateSink,
 ) -> None:
-    """Run the checker on each tree that mounts, in the easiest crash state that has this tree. Also run it on a sample
-    of other crash states with the same trees. If a check did not end in time, run it once more."""
+    """Run the checker on each tree, in the easiest crash state that mounts with this tree. Also run it in a sample of
+    the other crash states that have the same trees. If a check did not end in time, run it once more."""
     of: dict[int, list[ExploredState]] = {}
     for seen in observed.states:
         if seen.outcome is not None:

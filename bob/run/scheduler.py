@@ -34,8 +34,8 @@ def address_of(said: str) -> str:
 
 @lru_cache
 def reached(said: str) -> str:
-    """Return the address that ``said`` means, after a scheduler has answered there. Raise UsageError if none answers,
-    and MissingProgramError without dask.distributed."""
+    """Return the address that ``said`` means, if a scheduler answers there. Raise UsageError if none answers, and
+    MissingProgramError without dask.distributed."""
     address = address_of(said)
     with connected(address):
         return address

@@ -1,6 +1,7 @@
 """A search from end to end. It tries its workloads in *lots* (batches); each lot is a probe. The results of earlier
-lots decide which workloads the next lot has. On this machine, all earlier lots are then done. On a cluster, only the
-first of them are done; the run directory says how many, so that ``--resume`` chooses the same workloads."""
+lots decide which workloads a new lot has. On this machine, all earlier lots are done before bob chooses a new lot. On a
+cluster, some earlier lots may still be at work. The run directory says how many were done, so that ``--resume`` chooses
+the same workloads."""
 
 from __future__ import annotations
 
@@ -133,8 +134,8 @@ class _SearchRun:
         return result
 
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the lots that were begun before, and then new lots: on a cluster, more than ``doer`` does at a time.
-        Raise StoreError if a lot was begun with other workloads than the search now makes."""
+        """Yield the lots that an earlier session began, and then new lots. On a cluster, begin more lots than ``doer``
+        does at a time. Raise StoreError if a lot was begun with other workloads than the search now makes."""
         while self._begun:
             (folder, count), known = self._begun.pop(0)
             lot = self._next(count, self._known()[:known])
@@ -186,7 +187,7 @@ class _SearchRun:
         return RunPart(run, folder.name, request.host)
 
     def _keep(self) -> None:
-        """Keep all findings as one result, but not too often: that takes longer with each lot."""
+        """Combine all findings into one result, and keep it. Do that seldom, since it takes longer with each lot."""
         began = time.monotonic()
         if began >= self._keep_again:
             told(self._directory, self._done())
@@ -197,9 +198,9 @@ class _SearchRun:
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """Return ``result`` with smaller witnesses, since those of drawn workloads are too large. Only guests that this
-        machine boots can make them. A search for some properties shrinks only the witnesses of these: shrinking all
-        would take as long as the search."""
+        """Return ``result`` with smaller witnesses: drawn workloads give witnesses that are too large. Return
+        ``result`` itself if the guests are on a cluster, or are a given machine. A search for some properties shrinks
+        only the witnesses of these properties, since all witnesses would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):
             self._progress.step("the witnesses stay as found: bob shrinks them only in guests that it boots")
@@ -222,8 +223,8 @@ class _SearchRun:
         return directory.result()
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """Return the next ``count`` workloads, or fewer at the end. A search for some properties leaves out workloads
-        for those that the lots ``done`` have broken already. So a resumed search chooses the same workloads."""
+        """Return the next ``count`` workloads, or fewer at the end. A search for some properties leaves out a property
+        that the lots ``done`` have broken already, and so a resumed search chooses the same workloads."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:
             broken = _broken(done)
@@ -285,8 +286,8 @@ def _broken(done: Sequence[FinishedLot]) -> set[str]:
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Group the witnesses that are not shrunk yet by claim and workload, since those of a group shrink to the same
-    witness. Return each group by its first witness."""
+    """Group the unshrunk witnesses by claim and workload: all witnesses of a group shrink to the same witness. Return
+    each group by its first witness."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:
@@ -339,9 +340,9 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The ``workloads`` that a search will try. ``together`` is the number of all workloads (None: bob draws them, and
-    does not know it). ``skipped`` counts the workloads that the file system cannot do, by the operation that it
-    lacks."""
+    """The ``workloads`` that a search will try. ``together`` is the number of all workloads; it is None if bob draws
+    workloads, since their number is then unknown. ``skipped`` counts the workloads that the file system cannot do, by
+    the operation that it lacks."""
 
     space: Space
     workloads: Iterator[Workload]

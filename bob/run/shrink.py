@@ -211,13 +211,13 @@ class Shrinker:
         return states.first_clear(asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
 
     def fewer_operations(self, best: ShownState) -> ShownState:
-        """Leave out each operation that the violation does not need. Begin with the last operation. Return the best
-        state then."""
+        """Leave out each operation that the violation does not need, beginning with the last one. Return the state that
+        shows the violation best with the remaining operations."""
         return self._without("operations", best, [1], least=1)
 
     def smaller_setup(self, best: ShownState) -> ShownState:
         """Leave out parts of the initial tree that the violation does not need: first halves, then ever smaller parts.
-        Return the best state then."""
+        Return the state that shows the violation best with the remaining tree."""
         count = len(best.case.workload.setup)
         return self._without("setup", best, [count >> half for half in range(1, count.bit_length())], least=0)
 

@@ -60,9 +60,9 @@ class Timing:
 
     def scaled_to(self, part: TimedWork) -> tuple[float, float]:
         """Return the seconds to record ``part``, and the seconds to observe it, if each workload takes as long as in
-        this work. The budget does not change the time of recording. With more budget, the time of observing stays the
-        same if no workload needs more mounts, or grows as the budget does if all need more. The square root is between
-        these."""
+        this timing. The budget does not change the time of recording. With more budget, the time of observing stays the
+        same if no workload needs more mounts, or grows as the budget does if all need more. The square root of the
+        budget is between these two."""
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
@@ -78,7 +78,7 @@ def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
     """Return the time that all ``parts`` took in earlier runs (None: unknown), and an estimate in words. A part takes
-    as long as the most similar work of this machine (``here``). If similar work of a part is missing, or had far fewer
+    as long as the most similar work on this machine (``here``). If similar work of a part is missing, or had far fewer
     workloads, all times come from another machine (``usual``). In small work, most of the time is the start of
     guests."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)

@@ -2,15 +2,16 @@
 Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
 
 A workload starts on an empty file system. It has *core operations*, which use two files in the root and two files in
-the directory ``A``. A *sync point* is a call of sync, or of fsync for a file or directory: one that a core operation
-names, its sibling, or its parent. After a store through a mapping, the sync point is msync. A sync point follows the
-last core operation, and may follow each of the others. Right before a core operation the workload creates the names
-that the operation needs, and removes those that would be in its way.
+the directory ``A``. A *sync point* is a call of sync, or of fsync for a file or directory. This is one that a core
+operation names, its sibling, or its parent. After a store through a mapping, the sync point is msync. A sync point
+follows the last core operation, and may follow any other core operation. Right before a core operation, the workload
+creates the names that the operation needs, and removes the names that would be in its way.
 
-ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). Several sequences may be one workload
-here: ``remove`` of a file is ``unlink``, and all sync points after a mapped store are the same msync. ACE keeps files
-open from one operation to the next; bob opens and closes the file in each operation. ACE combines three core operations
-only if each shares a name with an earlier one, and then syncs only the names that the operations use.
+ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). In bob, several of ACE's sequences may
+be one workload: ``remove`` of a file is ``unlink``, and all sync points after a mapped store are the same msync. ACE
+keeps files open from one operation to the next; bob opens and closes the file in each operation. ACE combines three
+core operations only if each shares a name with an earlier one. With three core operations, ACE syncs only the names
+that they use.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -165,8 +166,8 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations of a workload. Before each core operation come those that it needs; after it comes its sync
-    point (None: no sync point)."""
+    """Return the operations of a workload with the core operations ``cores``. Operations that prepare a core operation
+    come before it; its sync point comes after it (None: no sync point)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)

@@ -111,7 +111,7 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
     """Yield each renaming of the names below ``above`` to the names below ``other``. It is one to one, and maps
     directories to directories. ``made`` says how the setup makes the names that no workload mentions. If the setup
-    makes several of them alike, one renaming of these is enough."""
+    makes several such names in the same way, yield only one renaming of them."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
     for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):
@@ -131,8 +131,8 @@ def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequ
 
 
 def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
-    """Return one renaming of ``names`` to the names ``there`` that the setup makes alike. A name that is in both stays
-    the same. Return None if no such renaming exists."""
+    """Return a renaming of ``names`` to the names ``there``, such that the setup makes the old and the new name in the
+    same way. A name that is in both lists stays the same. Return None if no such renaming exists."""
     own = {(name.rpartition("/")[2], *made[name]): name for name in there}
     found = {name: own[key] for name in names if (key := (name.rpartition("/")[2], *made[name])) in own}
     others = sorted((name for name in names if name not in found), key=lambda name: (made[name], name))

@@ -1,6 +1,7 @@
 """Runs a Python program once for each sequence of choices that it can make, depth first. A *place* is one choice in a
-sequence. bob cannot copy a program midway. So each run repeats the options of the previous run up to a place, and takes
-the next option there. bob refuses a program that behaves differently when it is repeated."""
+sequence. Since bob cannot copy a running program, a new run repeats the options of the previous run up to a place. At
+this place it takes the next option. The program must behave in the same way when it is repeated; otherwise bob refuses
+it."""
 
 import __future__
 
@@ -58,10 +59,10 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """The function ``choose`` that a program calls, for one run. It first takes the same options as in ``again``, then
-    those that ``pick`` chooses by their number. ``done`` returns what the run has done so far. After ``again``,
-    ``goes_on`` gets the program's frame at each place and decides whether the run continues; it may raise UsageError.
-    ``stopped`` is the exception that ended the run early."""
+    """The function ``choose`` that a program calls, for one run. First it takes the options of the places in ``again``.
+    At later places, ``pick`` gets the number of options and returns the index of one. ``done`` returns what the run has
+    done so far. At each later place, ``goes_on`` gets the program's frame and decides whether the run continues; it may
+    raise UsageError. ``stopped`` is the exception that ended the run early."""
 
     def __init__(
         self,
@@ -147,9 +148,10 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
-    """Return a key for the state of a running program: its position in the code, and the values of its variables. These
-    and the answers to its calls decide what the program does next. ``file`` is the file name of its code. ``given`` are
-    objects that each run has of its own, and that count as equal. Raises TypeError if bob cannot compare a variable."""
+    """Return a key for the state of a running program: its position in the code, and the values of its variables. This
+    state and the answers to later calls decide what the program does next. ``file`` is the file name of its code.
+    ``given`` are objects that each run has of its own, and that count as equal. Raises TypeError if bob cannot compare
+    a variable."""
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
     while frame is not None:

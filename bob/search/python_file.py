@@ -1,5 +1,7 @@
 """Workloads that a Python file makes (docs/search.md). bob calls the file's function ``workload(fs, choose)`` once for
-each sequence of choices. The file runs on this machine, and ``fs`` simulates a file system in memory."""
+each sequence of choices. The file runs on this machine, and ``fs`` simulates a file system in memory. The file may
+define a *signature*: if two runs have equal signatures at the same place in the code, bob does not continue the second
+run."""
 
 import ast
 import sys
@@ -93,9 +95,10 @@ class PythonFile:
     def run(
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
-        """Run the file with the choices ``again``, and then with choices by ``pick``. The run stops early where its
-        place in the code and its signature are in ``seen``; new ones are added to ``seen`` (None: it never stops
-        early). Raises UsageError for a mistake in the file."""
+        """Run the file. It makes the choices in ``again``, and at later places ``pick`` chooses. ``seen`` has the
+        places in the code that runs have reached, each with its signature. The run stops at a place that is in
+        ``seen``, and adds new places to it (None: the run never stops early). Raises UsageError for a mistake in the
+        file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -126,8 +129,8 @@ class PythonFile:
         return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
 
     def _begun(self) -> Mapping[str, Any]:
-        """Execute the file as a new module, and return the module's names. Each run does this, so a run leaves nothing
-        to the next."""
+        """Execute the file as a new module, and return the module's names. Each run uses a new module, so that it
+        leaves nothing to the next run."""
         module = ModuleType(self._known_as)
         sys.modules[self._known_as] = module  # the module dataclasses looks for the module of a class there
         try:
@@ -236,8 +239,8 @@ class Choosing(Space):
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """Yield the workloads of all sequences of choices, those with fewer operations first. Each counts as a workload
-        of length 1, so any other ``length`` gives none."""
+        """Yield the workloads of all sequences of choices, those with fewer operations first. All of them count as
+        workloads of length 1, so any other ``length`` gives no workload."""
         if length != 1:
             return
         asks: dict[Hashable, bool] = {}
@@ -270,8 +273,8 @@ class Choosing(Space):
         return random.choice(new) if new else None
 
     def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
-        """Yield a workload for each prefix of the operations of ``ran``. Its key equals that of workloads with other
-        names."""
+        """Yield a workload for each prefix of the operations of ``ran``, with a key. Workloads that differ only in
+        names have equal keys."""
         for count in range(1, len(ran.operations) + 1):
             operations = ran.operations[:count]
             name = "; ".join(map(write_one, operations))

@@ -73,7 +73,8 @@ def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
     """Yield ``workloads``, each once, without the operations that a file system ``lacks``. Leave out a workload that
-    then tests nothing. ``skipped`` counts, for each lacking operation, the workloads that it changed or removed."""
+    tests nothing without these operations. ``skipped`` counts, for each lacking operation, the workloads that were
+    changed or left out."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)

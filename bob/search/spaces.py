@@ -1,4 +1,5 @@
-"""A search's request: the bounds of the workloads, and how many of these the search tries. A run directory keeps it."""
+"""A search's request. It has the bounds of the workloads, and says how many workloads the search tries. A run directory
+keeps it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,10 +34,10 @@ _PROMISES = (
 @dataclass(frozen=True, slots=True)
 class Search:
     """A search for violations in workloads of up to ``length`` operations. ``name`` and ``text`` are the bounds' name
-    and TOML (empty: ACE's bounds). If it ``is_python``, they are those of a Python file, and ``length`` is 1. The
-    workloads test the properties ``props`` of Table 1, or, if these are empty, the promises of their last call. If the
-    bounds want a full device, a file of ``filler`` bytes fills it (0: not measured yet). With ``seconds``, bob draws
-    workloads for that time, or until all of ``props`` are broken."""
+    and TOML (empty: ACE's bounds). If ``is_python`` is true, ``name`` and ``text`` are those of a Python file, and
+    ``length`` is 1. The workloads test the properties ``props`` of Table 1, or, if ``props`` is empty, the promises of
+    their last call. If the bounds want a full device, a file of ``filler`` bytes fills it (0: not measured yet). With
+    ``seconds``, bob draws workloads for that time, or until all of ``props`` are broken."""
 
     name: str
     text: str
@@ -75,12 +76,12 @@ class Search:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether bob draws the workloads at random. They then all have the greatest length."""
+        """Whether bob draws the workloads at random. Drawn workloads all have the length ``length``."""
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Return the space of the search's workloads. Raises UsageError for wrong bounds. This does not run a Python
-        file yet."""
+        """Return the space of the search's workloads. Raises UsageError for wrong bounds. A Python file does not run
+        yet."""
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:

@@ -58,8 +58,8 @@ class Within(Space):
                 yield workload
 
     def _sequences(self, before: tuple[Operation, ...], left: int) -> Iterator[tuple[Operation, ...]]:
-        """Yield each possible sequence that begins with ``before`` and has ``left`` more operations. Between two of
-        these comes a call or none."""
+        """Yield each possible sequence that begins with ``before`` and has ``left`` more operations. A call may come
+        between two of the operations."""
         if not left:
             yield before
             return
@@ -119,7 +119,7 @@ def _new_name(operation: Operation) -> str:
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
-    """Return the workload of ``operations`` on the initial tree of ``bounds``. The text of the operations is its
-    name."""
+    """Return the workload of ``operations`` on the initial tree of ``bounds``. Its name is the text of the
+    operations."""
     done = (*bounds.begin, *operations)
     return Workload("; ".join(map(write_one, done)), bounds.setup, done, finish, at)

@@ -1,5 +1,5 @@
-"""The run directory of a probe, a question (`bob try`) or a program. Each phase writes its output there before the next
-phase starts.
+"""The run directory of a probe, a question (`bob try`) or a program. Each phase writes its output into the directory
+before the next phase starts.
 
 ::
 
@@ -10,8 +10,8 @@ phase starts.
     RUN/recoveries/NNN/             the same files, of a crashed recovery (bob/recovery/)
     RUN/result.json, witnesses/     bob.result/2; bob.witness/1
 
-Each JSON file has its own checksum, and the checksums of the files that it was made from. So recorded.json has those of
-the logs, the timeline and the base image; observed.json has that of recorded.json.
+Each JSON file has its own checksum, and the checksums of the files that it was made from: recorded.json has those of
+the logs, the timeline and the base image, and observed.json has that of recorded.json.
 """
 
 from __future__ import annotations
@@ -206,9 +206,9 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep and return the observations of ``workload``, with a note if an earlier guest was lost. ``first_loss``
-        says how this session lost a guest before; without it, the note is from an earlier session. If the last guest
-        was lost, too, a resumed run tries the workload again, unless the observations are final."""
+        """Keep and return the observations of ``workload``. Note in them why an earlier guest was lost: ``first_loss``,
+        or else the loss in an earlier session. If the last guest was lost, too, a resumed run tries the workload again,
+        unless the observations are final."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final

@@ -62,10 +62,10 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """A write, or ``count`` joined writes of ``sectors`` sectors in all. ``first`` is the index of the first write in
-    the trace. ``end`` is None if one of them was in flight at the crash. ``what`` names the written block, and ``kind``
-    is its kind, such as data. ``operations`` are the numbers of the operations that the written data belongs to.
-    ``kept`` names the atomic units of a torn write that are on the medium. If ``decides``, the crash would do no harm
-    if only this write had another fate."""
+    the trace. ``end`` is None if a joined write was in flight at the crash. ``what`` names the written block, and
+    ``kind`` is its kind, such as data. ``operations`` are the numbers of the operations that the written data belongs
+    to. ``kept`` names the atomic units of a torn write that are on the medium. ``decides`` says that the crash would do
+    no harm if only this write had another fate."""
 
     seconds: float
     end: float | None = None
@@ -168,8 +168,8 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with those of ``calls`` that began before the crash. Many calls may precede the first event of
-    ``line``: of such calls, only the last MOST_EARLY stay, and those whose effect is missing in part or as a whole."""
+    """Return ``line`` with the ``calls`` that began before the crash. Leave out most calls before the first event of
+    ``line``: keep the last MOST_EARLY of them, and the calls whose effect is missing in part or as a whole."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]

@@ -143,8 +143,8 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def file_system(word: str) -> FileSystem:
-    """Return the file system that ``word`` means: the name of a shipped one, or the path of the user's file. Raise
-    UsageError if the name is unknown, or the file has a mistake."""
+    """Return the file system that ``word`` means. It is the name of a shipped file system, or the path of a file of the
+    user. Raise UsageError if the name is unknown, or the file has a mistake."""
     if is_file(word):
         path = Path(word)
         text = toml(path, "is this the file that declares the file system? See docs/extend.md")

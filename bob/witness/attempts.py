@@ -8,9 +8,9 @@ from bob.workload.operations import Close, Open, Operation, Rename, Unnamed, Wor
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
     """Yield workloads that are smaller than ``workload``, and keep the operations with the numbers ``asked`` (if empty,
-    all operations). The first workload has only these operations, and only the part of the initial tree that they need.
-    The second has these operations and the whole initial tree. The last has all operations, and the part of the initial
-    tree that they need."""
+    all operations). The first workload has only the operations ``asked``, and only the part of the initial tree that
+    they need. The second has the operations ``asked`` and the whole initial tree. The last has all operations, and the
+    part of the initial tree that they need."""
     few = workload
     if asked:
         few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))

@@ -68,7 +68,7 @@ def _told(result: Result, folder: Path) -> Result:
 
 
 def result_files(run: Path) -> list[Path]:
-    """Return the result files in ``run`` and in its subfolders. In reference results, large ones are compressed."""
+    """Return the result files in ``run`` and in its subfolders. Reference results have large files compressed."""
     names = (RESULT, f"{RESULT}.xz")
     return sorted(file for name in names for file in (*run.glob(name), *run.glob(f"*/{name}")))
 

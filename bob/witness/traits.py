@@ -1,6 +1,6 @@
-"""The traits of a witness: a few words that bob compares with known reasons for violations. They follow from the
-witness alone: its claim, its tree, its workload, and the fate of each write. If a trait does not apply, its only word
-is ``nothing``."""
+"""The traits of a witness. Each trait is a set of words from a fixed list. bob compares the traits with known reasons
+for violations. They follow from the witness alone: its claim, its tree, its workload, and the fate of each write. A
+trait that does not apply has the single word ``nothing``."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
