@@ -1,1 +1,1 @@
-"""Shipped probe files, the rows that a matrix may have, and the request of a probe."""
+"""The shipped probe files, the rows that a matrix may have, and the request of a probe."""

@@ -1,4 +1,5 @@
-"""The rows that models are made from, finer than those of Table 1: pairs, durability and units."""
+"""The rows of the finer tables that bob makes models from: pairs, durability and units. They ask more exactly than the
+rows of Table 1."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -8,10 +9,10 @@ from bob.claim.property.subjects import Span
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
-ORDERING, DURABILITY, ATOMICITY = "ordering", "durability", "atomicity"  # families of rows
+ORDERING, DURABILITY, ATOMICITY = "ordering", "durability", "atomicity"  # names of families of rows
 
 _PAIRED = tuple(kind for kind in ChangeKind if kind not in (ChangeKind.ZERO, ChangeKind.SHIFT))
-"""The kinds that the table pairs: its workloads do not zero or shift ranges."""
+"""The kinds of changes that the table of pairs has. Its workloads do not zero or shift ranges."""
 _SET_THE_SIZE = (ChangeKind.TRUNCATE_DOWN, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
 UNTELLABLE = frozenset(
     {
@@ -19,7 +20,7 @@ UNTELLABLE = frozenset(
         (ChangeKind.APPEND, ChangeKind.TRUNCATE_DOWN),
     }
     - {(ChangeKind.TRUNCATE_DOWN, ChangeKind.APPEND)}
-)  # pairs on one file whose Y sets the size, so that no tree shows whether X is missing
+)  # pairs of changes of one file whose later change sets the size, so no tree shows whether the earlier one is missing
 
 _WHERE = {
     Relation.SAME_FILE: "on the same file",
@@ -29,7 +30,8 @@ _WHERE = {
 
 
 def pair_rows() -> Iterator[Property]:
-    """Yield whether X is persisted before Y, for each pair of kinds: ``X-then-Y.RELATION`` (probes/rows/pairs.toml)."""
+    """Yield a row for each pair of kinds of changes: X is persisted before Y. Its name is ``X-then-Y.RELATION``
+    (probes/rows/pairs.toml)."""
     for relation, first, later in product(Relation, _PAIRED, _PAIRED):
         if relation is Relation.SAME_FILE and (first, later) in UNTELLABLE:
             continue
@@ -100,17 +102,17 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 
 def durability_rows() -> Iterator[Property]:
-    """Yield a row for each thing that a call at a workload's end may make durable: ``CALL.WHAT``
-    (probes/rows/durability.toml). A row may test less than its words mean in a model: for data only overwrites and
-    zeros, after a directory's sync only files in it."""
+    """Yield a row for each part of earlier changes that a call may make durable. Its name is ``CALL.WHAT``
+    (probes/rows/durability.toml), and the call ends the workload. In a model the words of a row may mean more than
+    the row tests: data are only overwrites and zeros, and after a directory's sync only those of files in it."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
-            continue  # no workload ends with it
+            continue  # no workload ends with this call
         is_directory = call is Call.FSYNC_DIRECTORY
         words = _OF_ALL if call in _WHOLE_FILE_SYSTEM else _OF_A_DIRECTORY if is_directory else _OF_A_FILE
         for what, kinds in (_KINDS_IN_A_DIRECTORY if is_directory else _KINDS_OF_A_FILE).items():
             if call is Call.RETURNED and what is What.EVERYTHING:
-                continue  # if each operation is durable when it returns, all before it are
+                continue  # if each operation is durable when it returns, all operations before it are
             yield Property(
                 name=f"{call.value}.{what.value}",
                 family=DURABILITY,
@@ -138,8 +140,8 @@ _UNIT_WORDS = {
 
 
 def unit_rows() -> Iterator[Property]:
-    """Yield a property for each unit, smallest first: a change within one unit is atomic. Each is named ``KIND.UNIT``
-    (probes/rows/units.toml). Only writes have units; any other change has one property."""
+    """Yield the rows that ask for atomic changes within one unit, smallest unit first. A row's name is ``KIND.UNIT``
+    (probes/rows/units.toml). Only writes have units; any other kind of change has one row."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

@@ -1,4 +1,4 @@
-"""The place of a row of a finer matrix in a grid: its row and column."""
+"""The place in a grid of a property from a finer matrix: its row and its column."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,8 @@ from bob.workload.kinds import ChangeKind, Relation
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A grid, with the names of its rows and columns in order; ``asks`` is its question."""
+    """A grid of properties: the names of its rows (``down``) and columns (``across``) in order. ``asks`` is the
+    question that each cell answers."""
 
     name: str
     asks: str

@@ -1,5 +1,5 @@
-"""Probe files: one TOML file for each property, with its question, judgement and workloads (docs/extend.md). A mistake
-is a UsageError with the file's name and the mistake."""
+"""Probe files: one TOML file for each property, with its question, its rule and its workloads (docs/extend.md). A
+mistake in a file raises a UsageError with the file's name."""
 
 import math
 import re
@@ -23,12 +23,13 @@ from bob.workload.simulation import simulate
 TREES = "trees.toml"
 
 RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal")
-"""Names with another meaning, such as all shipped properties, or recoveries (bob.claim.idempotence)."""
+"""Names that a user's property cannot have, since they have another meaning: all shipped properties, crashed recoveries
+(bob.claim.idempotence), and others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A property and the workloads that ask for it; ``row`` is its place in the table."""
+    """A property and the workloads that test it. ``row`` is the number of its row in the table."""
 
     row: int
     property: Property
@@ -66,18 +67,19 @@ def probe_names() -> tuple[str, ...]:
 
 
 def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
-    """Return the shipped probes of these names (by default all), in the order of Table 1."""
+    """Return the shipped probes with these names, in the order of Table 1. Without names, return all."""
     return named(_probes_in(shipped("probes")), names)
 
 
-@cache  # each witness that is read asks for them
+@cache  # cached, since each witness that bob reads asks for the probes
 def _probes_in(folder: Path) -> tuple[Probe, ...]:
     files = sorted(path for path in folder.glob("*.toml") if path.name != TREES)
     return tuple(sorted(map(load, files), key=lambda probe: probe.row))
 
 
 def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
-    """Return the ``probes`` of these names (by default all), in their order. Raise UsageError for an unknown name."""
+    """Return those of ``probes`` that have these names, in the order of ``probes``. Without names, return all. Raise
+    UsageError for an unknown name."""
     known = [probe.property.name for probe in probes]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], known))
@@ -85,14 +87,15 @@ def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
 
 
 def load_workloads(path: Path) -> tuple[Workload, ...]:
-    """Return the workloads of a file without a property."""
+    """Return the workloads of a file that has no property."""
     text = toml(path, _IS_IT)
     with mistakes_in(path.name, _HINT):
         return _workloads(declared(WorkloadsDeclaration, text).workloads)
 
 
 def check_own(own: Iterable[Probe]) -> None:
-    """Raise UsageError if a probe of the user's has the name of a shipped one, or of another."""
+    """Raise UsageError if one of the user's probes has the name of a shipped probe or of another of the user's
+    probes."""
     shipped_names = probe_names()
     known = list(shipped_names)
     for name in (probe.property.name for probe in own):
@@ -110,7 +113,7 @@ def load(path: Path) -> Probe:
 
 
 def parsed(file: str, text: str) -> Probe:
-    """Return the probe in TOML ``text``; messages name ``file``."""
+    """Return the probe in the TOML ``text``. Messages about mistakes name ``file``."""
     with mistakes_in(file, _HINT):
         document = declared(ProbeDeclaration, text)
         check_name(document.name)
@@ -130,7 +133,7 @@ def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError if a property of the user's cannot have this name; it becomes part of file names."""
+    """Raise ValueError if a user's property cannot have this name, which becomes a part of file names."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", name):
         raise ValueError(f"invalid property name {name!r}; expected letters, digits, '-' and '_', at most 80")
     if name in RESERVED:
@@ -138,7 +141,8 @@ def check_name(name: str) -> None:
 
 
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
-    """Yield each of ``first`` before ``operations``, each of ``later`` after them, and each of ``finish``."""
+    """Yield the workloads of ``entry``: each of its ``first`` before ``operations``, each of its ``later`` after them,
+    and each of its ``finish``."""
     if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if entry.tree is not None and entry.tree not in trees:
@@ -155,7 +159,7 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each text, repeated for each number if it has a shell's range: ``create /d/f{01..20}``."""
+    """Yield each text. If a text has a range as in a shell (``create /d/f{01..20}``), yield it once for each number."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
         if found is None:
@@ -169,8 +173,9 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
-    """Return a finish: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later|directory``, or with
-    ``fdatasync``. ``later`` is the file that the last operation created or wrote, ``directory`` its directory."""
+    """Return the finish of a workload that ``text`` declares: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``,
+    ``fsync later|directory``, or the same with ``fdatasync``. ``later`` is the file that the last operation created
+    or wrote, ``directory`` is its directory."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

@@ -1,4 +1,4 @@
-"""The sets of rows, and the probes of each."""
+"""The sets of rows that a table may have, and the probes of each set."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -29,7 +29,7 @@ _PROPERTIES: Mapping[RowSet, Callable[[], Iterator[Property]]] = {
 
 @cache
 def probes_of(rows: RowSet) -> tuple[Probe, ...]:
-    """Return the probes of a set, in the order of its table: each property that some workload asks for."""
+    """Return the probes of a set of rows, in the order of its table. Properties that no workload tests are left out."""
     if rows is RowSet.TABLE1:
         return shipped_probes()
     properties = tuple(_PROPERTIES[rows]())
@@ -53,6 +53,7 @@ def _workloads(rows: RowSet) -> tuple[Workload, ...]:
 
 
 def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1) -> tuple[Probe, ...]:
-    """Return the shipped probes of these names among ``rows``, then ``own``; without either, all of ``rows``."""
+    """Return the shipped probes of ``rows`` with these names, then the user's ``own`` probes. Without names and own
+    probes, return all probes of ``rows``."""
     chosen = named(probes_of(rows), names) if names or not own else ()
     return (*chosen, *sorted(own, key=lambda probe: probe.row))

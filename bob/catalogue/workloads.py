@@ -1,4 +1,4 @@
-"""The workloads that are recorded for a request."""
+"""The workloads that bob records for a request."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -12,15 +12,15 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """Return the workloads of the user's own probes, and those of the requested rows that test a requested property. So
-    bob judges a property on the same workloads, requested alone or with others."""
+    """Return the workloads of the user's own probes, and all workloads of the requested rows that test a requested
+    property. So bob judges a property on the same workloads, whether it is requested alone or with others."""
     lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
     shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
     brought = (workload for probe in request.probes for workload in probe.workloads)
     return distinct((*_asking(request.rows, shipped, lacks), *_possible(brought, lacks)))
 
 
-@cache  # the columns of a matrix ask the same
+@cache  # cached, since the columns of a matrix ask for the same workloads
 def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
     probes = probes_of(rows)
     properties = [probe.property for probe in probes if probe.property.name in names]
@@ -29,7 +29,8 @@ def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tup
         return tuple(every)
     histories = ((workload, simulate(workload)[0]) for workload in every)
     asking = [workload for workload, history in histories if any(questions(prop, history) for prop in properties)]
-    # The properties' own probes come first: bob keeps the first of witnesses that are alike.
+    # The workloads of the properties' own probes come first, since bob keeps the first of several witnesses that are
+    # alike.
     own = {recorded_as(one) for probe in probes if probe.property.name in names for one in probe.workloads}
     return tuple(sorted(asking, key=lambda workload: recorded_as(workload) not in own))
 
@@ -40,7 +41,7 @@ def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[W
 
 
 def distinct(workloads: Iterable[Workload]) -> list[Workload]:
-    """Return ``workloads`` in order, without those that differ from an earlier one only in their name."""
+    """Return ``workloads`` in order. Leave out each one that differs from an earlier one only in its name."""
     seen: dict[object, Workload] = {}
     for workload in workloads:
         seen.setdefault(recorded_as(workload), workload)
@@ -48,6 +49,6 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
 
 
 def recorded_as(workload: Workload) -> object:
-    """Return all that the recording of a workload depends on: all but its names."""
+    """Return a key of everything that the recording of a workload depends on. That is everything but names."""
     finish = workload.finish
     return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at

@@ -1,1 +1,1 @@
-"""bob from Python: functions, and the arguments that their options become (calls)."""
+"""bob from Python: its functions (``functions``), and how declared options become their arguments (``calls``)."""

@@ -1,4 +1,4 @@
-"""Makes functions for Python of declared options: signature, help, and checked arguments."""
+"""Functions for Python, made from functions with declared options: their signature, help, and checked arguments."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from bob.settings import forget, settings
 from bob.text import printable, shortened
 
 R = TypeVar("R")
-_NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}  # names in annotations
+_NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}  # names that annotations use
 
 
 def for_python(function: Callable[..., R]) -> Callable[..., R]:
-    """Return ``function`` with all declared options as checked arguments. Each call reads bob.toml again."""
+    """Return ``function`` with all its declared options as checked arguments. Each call reads bob.toml again."""
     declared = parameters(function)
 
     @wraps(function)
@@ -52,7 +52,8 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def annotation_of(one: Parameter) -> str:
-    """Return the annotation for Python: StrPath for a path, str for other words; one, or several."""
+    """Return the annotation of an argument in Python: StrPath for a path, str for other words, or a sequence of
+    these."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"
@@ -63,7 +64,7 @@ def annotation_of(one: Parameter) -> str:
 
 
 def default_of(one: Parameter) -> Any:
-    """Return the default for Python; None if bob.toml may say it first."""
+    """Return the default of an argument in Python; None if bob.toml may set the default."""
     return None if one.option.setting else one.default.value if isinstance(one.default, Enum) else one.default
 
 
@@ -96,7 +97,7 @@ def _read(one: Parameter, value: Any) -> Any:
 
 @cache
 def _type(annotation: str) -> Any:
-    return eval(annotation, dict(_NAMES))  # the text is bob's own
+    return eval(annotation, dict(_NAMES))  # bob wrote this text, not a user
 
 
 def words_of(one: Parameter) -> str:
@@ -123,8 +124,8 @@ def _sentences(one: Parameter) -> Iterator[str]:
 
 
 def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> BoundArguments:
-    """Return the arguments of ``function``, those of numpy and pandas as Python's own, sets as lists. Raise UsageError
-    for a wrong type, and TypeError, as Python does, for an unknown argument."""
+    """Return the checked arguments of ``function``. Values of numpy and pandas become Python's own, and sets become
+    lists. Raise UsageError for a wrong type, and TypeError, as Python does, for an unknown argument."""
     asked = signature(function)
     arguments = asked.bind(*given, **named)
     for name, value in arguments.arguments.items():

@@ -1,4 +1,4 @@
-"""Build the site: MkDocs' pages of the project and the results, and self-contained pages of each result."""
+"""The build of the site: MkDocs' pages of the project and the results, and self-contained pages of each result."""
 
 import json
 import logging
@@ -36,9 +36,9 @@ from bob.site.rely import Grade, answered, is_of_a_prompt_disk
 from bob.site.results import KERNELS, MODELS, RESULTS, Results, compared, model_place, read, short
 from bob.site.results_table import results_table
 
-MARKER = ".bob-site"  # marks a site of bob's, which a newer one may replace
+MARKER = ".bob-site"  # the file that marks a folder as a site of bob's, which a newer site may replace
 _ASSETS = ("site.css", "site.js")
-_SHIM = "iframe-worker.js"  # under this name, MkDocs' plugin `offline` loads no script of another host
+_SHIM = "iframe-worker.js"  # if this file exists, MkDocs' plugin `offline` loads no script from another host
 _DOWNLOADS = "downloads"
 _HOME = "../../"
 _WHERE = (
@@ -47,26 +47,28 @@ _WHERE = (
 )
 _OVERVIEW = Path("reports/README.md")
 _READERS = re.compile(r"^(\w[^|\n]*):\n\n\| page \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", flags=re.MULTILINE)
-_OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")  # MkDocs makes them for servers
+_OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")  # files that MkDocs makes for servers
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltSite:
-    """The number of pages, and what is wrong with them."""
+    """The number of pages of a site, and what is wrong with the pages."""
 
     pages: int
     faults: tuple[PageFault, ...]
 
 
 def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
-    """Build the site of the project in ``root`` and of ``runs``, and replace ``target`` unless something is wrong.
-    Raise StoreError if ``target`` cannot be written or is not a site of bob's, MalformedError if a page cannot be
-    built, MissingProgramError without MkDocs."""
+    """Build the site of the project in ``root`` and of ``runs``. Replace ``target`` by it, unless something is wrong.
+
+    Raise StoreError if ``target`` cannot be written or is not a site of bob's. Raise MalformedError if a page cannot be
+    built, and MissingProgramError if MkDocs is not installed.
+    """
     check(root, target)
     runs = [run.resolve() for run in runs]
     with tempfile.TemporaryDirectory(prefix="bob-site.") as name:
         folder = Path(name)
-        with chdir(root):  # the commands on the pages are for there
+        with chdir(root):  # the commands on the pages are meant to run in this folder
             results = read([_nearby(run, root) for run in runs])
             found = sources.stage(Path(), folder / "docs")
             _write_results(results, found, folder / "docs")
@@ -84,7 +86,7 @@ def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
 
 
 def check(root: Path, target: Path) -> None:
-    """Raise StoreError or MissingProgramError if no site of ``root`` can be built into ``target``."""
+    """Raise StoreError or MissingProgramError if bob cannot build a site of ``root`` into ``target``."""
     if not (root / "docs").is_dir() or not (root / "reports" / "reference").is_dir():
         raise StoreError(
             f"{root} lacks docs and reports",
@@ -139,7 +141,8 @@ def _write_results(results: Results, found: Sequence[Path], docs: Path) -> None:
 
 
 def _link(docs: Path, name: str, heading: str, words: str) -> None:
-    """Put a link to the pages of the result ``name`` below the ``heading`` (a pattern) on the page of its reference."""
+    """Put a link to the pages of the result ``name`` on the page of its reference, below the ``heading`` (a
+    pattern)."""
     page = docs / "reports/reference" / name.partition("/")[0] / "README.md"
     if page.exists():
         link = f"[{words}](../../../{RESULTS}/{name}/{INDEX})"
@@ -148,7 +151,7 @@ def _link(docs: Path, name: str, heading: str, words: str) -> None:
 
 
 def _write_models(models: Iterable[Model], docs: Path) -> None:
-    """Write a page for each model, which the links to its JSON lead to."""
+    """Write a page for each model. Links to the model's JSON now lead to that page."""
     readme = docs / MODELS / "README.md"
     for model in models:
         document = f"{model.name}.json"
@@ -220,15 +223,16 @@ class _Warnings(logging.Handler):
 
 
 def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
-    """Run MkDocs on ``folder``; raise MalformedError if it fails or warns."""
-    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # the theme's, of a version that bob does not use
+    """Run MkDocs on ``folder``. Raise MalformedError if it fails or warns."""
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # a warning of the theme about a version of MkDocs that bob does not use
     from mkdocs.commands.build import build as build_with_mkdocs
     from mkdocs.config import load_config
     from mkdocs.exceptions import MkDocsException
 
     file = folder / "mkdocs.yml"
-    file.write_text(json.dumps({**_SETTINGS, "nav": list(_navigation(found))}))  # JSON is YAML
-    extensions = [*deepcopy(_EXTENSIONS), {"toc": {"permalink": True, "slugify": sources.slug}}]  # MkDocs empties them
+    file.write_text(json.dumps({**_SETTINGS, "nav": list(_navigation(found))}))  # JSON is valid YAML
+    # A copy, since MkDocs empties these.
+    extensions = [*deepcopy(_EXTENSIONS), {"toc": {"permalink": True, "slugify": sources.slug}}]
     warnings, logger = _Warnings(), logging.getLogger("mkdocs")
     logger.addHandler(warnings)
     try:
@@ -288,7 +292,8 @@ _EXTENSIONS = (
 
 
 def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the groups of the navigation: the first page's tables name the pages of each reader, in order."""
+    """Yield the groups of the site's navigation. The tables on the first page list the pages for each kind of reader,
+    in order."""
     first = Path("README.md").read_text() if Path("README.md").exists() else ""
     readers = {
         title: [page for page in re.findall(r"\]\(((?:docs/)?[\w-]+\.md)\)", rows) if Path(page) in found]

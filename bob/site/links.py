@@ -1,4 +1,4 @@
-"""Check a site: each link leads to a file and an anchor in it, and nothing loads from another host."""
+"""The check of a site: each link leads to a file and an anchor in it, and nothing loads from another host."""
 
 import html
 import os
@@ -17,12 +17,12 @@ _STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 _ELSEWHERE = re.compile(r"(?i)(?:[a-z][a-z0-9+.-]*:|//)")
 _HOST = re.compile(r"(?i)(?:(?:https?|wss?|ftp):)?//")
 _LOADED = {"src", "srcset", "poster", "data", "background", "action", "formaction", "ping", "xlink:href"}
-"""Attributes that make a browser load or send without a click on a link."""
+"""Attributes that make a browser load or send something without a click on a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFault:
-    """A fault on ``page``, a path in the site."""
+    """A fault on ``page``, which is a path in the site."""
 
     page: str
     what: str

@@ -1,4 +1,5 @@
-"""Answers to "Can I rely on ...?" for each file system: from a table's row, a model's clauses, or a tested program."""
+"""Answers to "Can I rely on ...?" for each file system: an *idiom* is a guarantee that a program may want. Its answers
+come from a row of a table, from the clauses of a model, or from a tested program."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from bob.trace.recording import Completion
 
 
 class Grade(Enum):
-    """An answer in a word, with its mark, the tone of its colour, and its meaning."""
+    """A grade of an answer: a word, with its mark, the tone of its colour, and its meaning."""
 
     YES = "yes", "✓", "holds", "no explored crash state contradicts it; this is not a proof"
     WEAKER = (
@@ -41,7 +42,8 @@ class Grade(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IdiomAnswer:
-    """The answer of one configuration: ``evidence`` says how it is known, ``link`` leads to more, if there is any."""
+    """The answer of one configuration. ``evidence`` says how bob knows it. ``link`` leads to more about it, or is
+    empty."""
 
     fs: str
     configuration: str
@@ -52,21 +54,23 @@ class IdiomAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredIdiom:
-    """An idiom with its answers by file system; ``unmeasured`` are the table's other file systems."""
+    """An idiom with its answers by file system. ``unmeasured`` are the measured file systems without an answer for
+    it."""
 
     idiom: Idiom
     answers: tuple[tuple[str, tuple[IdiomAnswer, ...]], ...]
     unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
-        """Return the joint answer: SOME if only some say yes, else the worst of ``answers``."""
+        """Return the grade of several answers together: SOME if only some say yes, otherwise the worst grade of
+        ``answers``."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
             return Grade.SOME
         return max(words, key=_AGAINST.index)
 
     def says(self, answers: Sequence[IdiomAnswer]) -> str:
-        """Return the joint answer in words: ``yes``, ``yes in 1 of 4``."""
+        """Return the grade of several answers together in words: ``yes``, ``yes in 1 of 4``."""
         word = self.word(answers)
         yes = sum(answer.word in _SAYS_YES for answer in answers)
         return f"yes in {yes} of {len(answers)}" if word is Grade.SOME else word.word
@@ -76,14 +80,14 @@ class AnsweredIdiom:
 
     @property
     def sentence(self) -> str:
-        """The answer in a sentence: ``ext4 yes, xfs yes, btrfs no.``"""
+        """The answers of all file systems in one sentence: ``ext4 yes, xfs yes, btrfs no.``"""
         if not self.answers:
             return f"{Grade.UNMEASURED.word.capitalize()} on any of them."
         return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
 
 
 def answered(idiom: Idiom, results: Results) -> AnsweredIdiom:
-    """Return an idiom with the answers of ``results``."""
+    """Return an idiom with its answers from ``results``."""
     if idiom.row:
         found = _of_row(idiom.row, results)
     else:
@@ -108,7 +112,8 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
-    """Yield the joint answers of finer tables to these clauses, and of models that tried some of them."""
+    """Yield the answers to these clauses. Rows of finer tables answer them together, and so do models that tried some
+    of them."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     yield from filter(None, (_of_rows(row, names) for row in results.rows))
@@ -123,7 +128,7 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAns
 
 
 def _rows(clause: Clause) -> list[str]:
-    """Return the rows of finer tables that ask a clause."""
+    """Return the names of the rows in finer tables that ask for a clause."""
     match clause:
         case Durable(call, What.ENTRIES):
             return [f"{call}.{what}" for what in (What.NEW_ENTRIES, What.MOVED_ENTRIES)]
@@ -137,7 +142,8 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
-    """Return the joint answer of these rows on a configuration; None if some were not asked, unless one says no."""
+    """Return the answer of the rows ``names`` together, on the configuration of ``row``. Return None if some of the
+    rows were not asked there, unless one of the others says no."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None
@@ -171,12 +177,13 @@ def _evidence(*said: str | None) -> tuple[str, ...]:
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
-    """Return whether a sync call was asked on a prompt disk, which hides that the call does not wait for its writes."""
+    """Return whether a sync call was tested on a prompt disk. Such a disk completes each write at once, which hides
+    that a call does not wait for its writes."""
     return is_of_a_prompt_disk(model) and any(isinstance(one, Durable) for one in needed)
 
 
 def is_of_a_prompt_disk(model: Model) -> bool:
-    """Return whether the model's disk completed each write at once, as in older models."""
+    """Return whether the disk of the model completed each write at once, as in older models."""
     told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
     return bool(told == Completion.PROMPT.value)
 

@@ -1,4 +1,5 @@
-"""The results that the site shows: references in reports/, other runs, answers for programs, and models."""
+"""The results that the site shows: the references (measured tables in reports/), other runs, answers for programs, and
+models."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,10 +21,11 @@ from bob.report.saved import Saved, load_every, load_table, result_file
 from bob.report.shown_way import INDEX
 from bob.site.sources import slug
 
-MODELS = "reports/models/osdi14-linux-6.1"  # the folder of the models that answer
+MODELS = "reports/models/osdi14-linux-6.1"  # the folder of the models that answer whether one can rely on something
 RESULTS = "results"  # the site's folder for pages of results
-COMPARED = "compared"  # the folder in there for comparisons
-KERNELS = Path("reports/kernels.md")  # has the comparisons of the references that begin with _BY_KERNEL
+COMPARED = "compared"  # the folder for comparisons in the folder for results
+# The page with the comparisons of all references whose name begins with _BY_KERNEL.
+KERNELS = Path("reports/kernels.md")
 _BY_KERNEL = "defaults-linux-"
 _APPS = "apps.json.xz"
 _ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
@@ -31,7 +33,7 @@ _ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Reference:
-    """A measured table; ``name`` is its folder on the site."""
+    """A measured table. ``name`` is the name of its folder on the site."""
 
     name: str
     saved: Saved
@@ -46,7 +48,7 @@ class Reference:
 
     @cached_property
     def shown(self) -> list[PageColumn]:
-        """The configurations with the places of their pages."""
+        """The configurations of the table, with the places of their pages."""
         return shown_apart(self.columns)
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
@@ -54,12 +56,12 @@ class Reference:
 
     @property
     def measured_for(self) -> str:
-        """The name without the kernel."""
+        """The name of the reference without the kernel."""
         return self.name.partition("-linux-")[0]
 
     @property
     def side(self) -> Side:
-        """The table as a side of a comparison."""
+        """The table as one side of a comparison."""
         return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
 
 
@@ -96,19 +98,19 @@ class ResultRow:
 
     @property
     def options(self) -> str:
-        """Options of mkfs and mount for people."""
+        """The options of mkfs and mount in words for people."""
         mkfs, mounted = self.configuration.mkfs_options, self.configuration.mount_options
         return ", ".join(filter(None, (mkfs and f"mkfs {mkfs}", mounted))) or "default options"
 
     @property
     def remarks(self) -> str:
-        """Options of mkfs, and the purpose of the measurement."""
+        """The options of mkfs if there are any, and the purpose of the measurement."""
         measured = self.reference.measured_for
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
     @property
     def is_finer(self) -> bool:
-        """Whether the row is of a finer table, with hundreds of properties."""
+        """Return whether the row is of a finer table, which has hundreds of properties."""
         return any(cell.is_in_grid for cell in self.cells.values())
 
     def place(self, link: str) -> str:
@@ -118,7 +120,7 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """The comparison of two tables, by name."""
+    """The comparison of two tables, whose names are ``before`` and ``after``."""
 
     before: str
     after: str
@@ -129,8 +131,8 @@ class ComparedTables:
         return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
 
     def place(self, found: Collection[Path]) -> str:
-        """Return the path of the page with the comparison: that of the project if it is in ``found``, else the site's
-        own."""
+        """Return the path of the page with the comparison. If a page of the project in ``found`` has it, return that
+        page; otherwise the site's own page."""
         before, after = (Path("reports/reference") / name / "README.md" for name in (self.before, self.after))
         if self.comparison.a.published and after in found:
             return after.as_posix()
@@ -142,7 +144,8 @@ class ComparedTables:
 
 @dataclass(frozen=True, slots=True)
 class TestedProgram:
-    """The answers for one program; ``name`` is its folder on the site, ``folder`` has the witnesses."""
+    """The answers for one program. ``name`` is the name of its folder on the site; ``folder`` contains the
+    witnesses."""
 
     name: str
     result: Result
@@ -154,7 +157,7 @@ class TestedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All results; ``models`` are those of :data:`MODELS`."""
+    """All results that the site shows. ``models`` are the models in :data:`MODELS`."""
 
     references: tuple[Reference, ...]
     programs: tuple[TestedProgram, ...]
@@ -166,7 +169,7 @@ class Results:
 
     @property
     def models_are_of_another_run(self) -> bool:
-        """Whether no table on this site is of the run that the models were derived from."""
+        """Return whether the models come from a run of which the site has no table."""
         shown = {reference.saved.result.run.id for reference in self.references}
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
 
@@ -177,7 +180,8 @@ def model_place(model: Model) -> str:
 
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
-    """Yield comparisons: tables of one name on successive kernels, and those of Table 1 with the published table."""
+    """Yield comparisons of tables: of those with one name on successive kernels, and of those of Table 1 with the
+    published Table 1."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
         same.setdefault(reference.measured_for, []).append(reference)
@@ -191,8 +195,8 @@ def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
 
 
 def read(runs: Sequence[Path] = ()) -> Results:
-    """Read the references and models in this directory, and ``runs``. Raise StoreError or MalformedError if a result
-    cannot be read."""
+    """Read the references and models in this directory, and the results of ``runs``. Raise StoreError or MalformedError
+    if a result cannot be read."""
     folders = sorted(Path("reports").glob("reference/*"), key=_by_version)
     references = [Reference(folder.name, load_table(folder)) for folder in folders if result_file(folder).is_file()]
     references += [Reference(name, load_table(run)) for name, run in _named(runs, {one.name for one in references})]
@@ -208,7 +212,7 @@ def short(kernel: str) -> str:
 
 
 def version(kernel: str) -> tuple[int, ...]:
-    """Return the sort key of a kernel."""
+    """Return a key that sorts kernels by their version."""
     return tuple(map(int, re.findall(r"\d+", kernel)))
 
 
@@ -218,7 +222,7 @@ def _by_version(folder: Path) -> tuple[str, tuple[int, ...]]:
 
 
 def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
-    """Yield each run with a unique name that suits an address."""
+    """Yield each run with a unique name that can be a part of an address."""
     for run in runs:
         wanted = _ADDRESS.sub("-", (run if run.is_dir() else run.with_suffix("")).resolve().name).strip(".-") or "run"
         name, number = wanted, 2

@@ -1,4 +1,5 @@
-"""The table of all results: a row for each configuration of each reference, and what changed between kernels."""
+"""The table of all results, which has a row for each configuration of each reference, and the changes between
+kernels."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ FIRST = ("ext4", "xfs", "btrfs")  # the most common file systems
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """The cell of property ``name`` that differs between two kernels, or between two measurements on one."""
+    """The change of the cell of property ``name`` between two kernels, or between two measurements on one kernel."""
 
     name: str
     before: ResultRow
@@ -22,8 +23,9 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class ResultsTable:
-    """All results. ``families`` has the properties in the order of the cells; ``steps`` are pairs of kernels with the
-    number of cells compared and those that changed; ``doubts`` are cells that differ between runs on one kernel."""
+    """The table of all results. ``families`` has the properties in the order of the cells. ``steps`` are pairs of
+    kernels, with the number of compared cells and the changed cells. ``doubts`` are cells that differ between runs
+    on one kernel."""
 
     rows: list[ResultRow]
     families: dict[str, list[str]]
@@ -33,7 +35,7 @@ class ResultsTable:
 
     @property
     def kernels(self) -> list[str]:
-        """The kernels' versions, oldest first."""
+        """The versions of the kernels, oldest first."""
         every = sorted({row.reference.kernel for row in self.rows}, key=version)
         return list(dict.fromkeys(map(short, every)))
 
@@ -54,7 +56,8 @@ class ResultsTable:
 
 
 def results_table(every: Iterable[ResultRow]) -> ResultsTable:
-    """Return the table of ``every`` row except those of finer tables, which would have hundreds of columns."""
+    """Return the table of the rows ``every``. Rows of finer tables are left out, since they would need hundreds of
+    columns."""
     rows = [row for row in every if not row.is_finer]
     families = by_family(row.configuration for row in rows)
     asked = meanings(row.configuration for row in rows)
@@ -63,7 +66,7 @@ def results_table(every: Iterable[ResultRow]) -> ResultsTable:
 
 
 def order_of(fs: str) -> tuple[int, str]:
-    """Return the sort key of a file system: common ones first."""
+    """Return a key that sorts file systems: the common ones first."""
     return (FIRST.index(fs) if fs in FIRST else len(FIRST), fs)
 
 
@@ -73,8 +76,8 @@ def _order(row: ResultRow) -> tuple[object, ...]:
 
 
 def _compared(rows: Iterable[ResultRow]) -> tuple[list[tuple[str, str, int, list[CellChange]]], list[CellChange]]:
-    """Return changes between kernels (by their first measurements), and between measurements on one, at the same
-    options."""
+    """Return the changes between kernels, then the changes between measurements on one kernel. Both compare equal
+    options. Between kernels, the first measurement on each kernel counts."""
     same: dict[tuple[str, str, str], dict[str, list[ResultRow]]] = {}
     for row in rows:
         made = row.configuration

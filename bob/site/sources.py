@@ -1,5 +1,5 @@
-"""Prepare the project's pages for MkDocs. Unlike MkDocs, forges accept a smaller indent in lists, and links to folders.
-Verdicts in tables get the colours of the site."""
+"""The preparation of the project's pages for MkDocs. Unlike MkDocs, forges accept a smaller indent in lists, and links
+to folders. Verdicts in tables get the colours of the site."""
 
 import os
 import re
@@ -18,20 +18,21 @@ _BAR = re.compile(r"(?<!\\)\|")
 _TONES = {
     re.compile(r"\+×"): "fails .changed",
     re.compile(r"-×"): "holds .changed",
-    re.compile(r"\?|not promised\*: "): "unknown",  # the latter is of bob.report.programs_document
+    re.compile(r"\?|not promised\*: "): "unknown",  # "not promised" is a word of bob.report.programs_document
     re.compile(r"×"): "fails",
     re.compile(r"(holds|safe|·)( \(.*)?$"): "holds",
     re.compile(r"–$"): "skipped",
-}  # classes by the beginning of an answer; an earlier one wins
+}  # the class for each beginning of an answer; the first pattern that fits counts
 
 
 def pages(root: Path) -> list[Path]:
-    """Return the project's pages, as paths in ``root``."""
+    """Return the paths in ``root`` of the project's pages."""
     return sorted({path.relative_to(root) for form in _PAGES for path in root.glob(form)})
 
 
 def stage(root: Path, folder: Path) -> list[Path]:
-    """Copy the pages of ``root``, and files that they link to, into ``folder``; return the pages as paths in there."""
+    """Copy the pages of ``root``, and the files that they link to, into ``folder``. Return the paths of the pages in
+    ``folder``."""
     found = pages(root)
     linked: set[Path] = set()
     for page in found:
@@ -51,7 +52,7 @@ def stage(root: Path, folder: Path) -> list[Path]:
 
 
 def for_mkdocs(text: str) -> str:
-    """Return ``text`` with the content of list items indented by four columns, as MkDocs needs it."""
+    """Return ``text`` with the content of list items indented by four columns, since MkDocs needs this."""
     lines: list[str] = []
     items: list[int] = []
     fence, blank = "", False
@@ -73,7 +74,7 @@ def for_mkdocs(text: str) -> str:
 
 
 def coloured(text: str) -> str:
-    """Return ``text`` with the verdict's class (as attr_list has it) added to each table cell with a verdict."""
+    """Return ``text`` with a class, in the syntax of attr_list, added to each table cell that has a verdict."""
     fenced = re.split(r"(^ *```.*?^ *```$)", text, flags=re.S | re.M)
     return "".join(part if number % 2 else _ROW.sub(_coloured, part) for number, part in enumerate(fenced))
 
@@ -84,14 +85,15 @@ def _coloured(row: re.Match[str]) -> str:
 
 
 def tone_of(cell: str) -> str:
-    """Return the class of the verdict in a table's cell; empty if it has none. Of several verdicts the worst counts."""
+    """Return the class of the verdict in a table's cell; empty if the cell has none. Of several verdicts the worst
+    counts."""
     answers = [answer.strip(" *\\~") for answer in cell.split(";")]
     tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))
     return next(tones, "")
 
 
 def slug(text: str, separator: str) -> str:
-    """Return the anchor of a heading, as forges do."""
+    """Return the anchor of a heading, in the form that forges use."""
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
 
 
@@ -103,7 +105,7 @@ def _linked(text: str, page: Path) -> Iterator[Path]:
 
 
 def _to_folders(text: str, page: Path) -> str:
-    """Return ``text`` with links to a folder replaced by links to its README.md."""
+    """Return ``text`` with each link to a folder replaced by a link to the folder's README.md."""
 
     def changed(found: re.Match[str]) -> str:
         before, target, after = found[1] or found[4], found[2] or found[5], found[3] or ""
@@ -115,7 +117,7 @@ def _to_folders(text: str, page: Path) -> str:
 
 
 def _listing(root: Path, path: Path, folder: Path) -> Path:
-    """Write a page with the files below ``path``, which are copied; return its path."""
+    """Write a page that lists the files below ``path``, and copy these files. Return the path of the page."""
     page = path.relative_to(root) / "README.md"
     lines = [f"# {page.parent.as_posix()}", ""]
     for file in sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts):
