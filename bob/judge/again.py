@@ -1,4 +1,4 @@
-"""Judge a run again from its files, without a guest."""
+"""Another judgement of a run from its files, without a guest."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -26,8 +26,9 @@ from bob.workload.operations import Workload
 
 
 def judge_again(path: Path, step: Callable[[str], None] = lambda _text: None) -> Result:
-    """Judge the run in ``path`` again, keep its result there, and return it. ``step`` gets lines about progress. Raises
-    StoreError if something that the run should have kept is missing, or another process writes it."""
+    """Judge the run in ``path`` again, keep its result there, and return it. ``step`` is called with lines about
+    progress. Raises StoreError if a file that the run should have kept is missing, or if another process writes the
+    run."""
     if SearchDirectory.is_one(path):
         found = SearchDirectory(path)
         lots = found.runs()
@@ -59,7 +60,7 @@ def _said_of_age(run: RunDirectory) -> str:
 
 
 def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
-    """Judge the probe in ``run`` again, keep its result, and return it. The caller holds the lock of ``run``."""
+    """Judge the probe in ``run`` again, keep its result, and return it. The caller must have locked ``run``."""
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
@@ -69,7 +70,7 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
     with reading(path / "run.json"):
         environment = decode(Environment, about["environment"])
     workloads = run.planned()
-    if "skipped" in about:  # there is nothing to judge
+    if "skipped" in about:  # a skipped run has nothing to judge
         return run.result()
     request = replace(request, by_cause=by_cause or request.by_cause)
     column = column_of(run, request, environment, run.save_traceback)
@@ -89,8 +90,8 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column of ``request``; ``run`` keeps witnesses. ``broke`` is called with title and traceback of an
-    error of bob's."""
+    """Return the column of the table for ``request``. Its witnesses go into ``run``. ``broke`` is called with the title
+    and the traceback of an error in bob itself."""
     properties = [probe.property for probe in request.asked]
     measured_on = asdict(environment)
     return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
@@ -105,7 +106,8 @@ def keep_result(
     program: AskedProgram | None = None,
     protocols: Sequence[Protocol] = (),
 ) -> Result:
-    """Keep the result of the probe or ``program`` in ``run``, and return it. ``finished`` is a time, or empty."""
+    """Keep the result of the probe or ``program`` in ``run``, and return it. ``finished`` is the time of its end, or
+    empty."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
@@ -135,7 +137,8 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Merge the results of ``lots`` (at least one), keep the merged result in the search's directory, and return it."""
+    """Merge the results of ``lots``, each of which has workloads of a search that ran together (at least one lot). Keep
+    the merged result in the search's directory, and return it."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

@@ -1,4 +1,4 @@
-"""A column of the table: every workload judged by every property, with the best witness of each ×."""
+"""A column of the table: the judgement of every workload by every property, with the best witness of each ×."""
 
 import traceback
 from collections import Counter, defaultdict
@@ -33,7 +33,7 @@ from bob.workload.operations import Workload
 
 
 class Column:
-    """The verdicts on one configuration; with ``by_cause``, the findings by cause, too."""
+    """The verdicts on one configuration. With ``by_cause``, the column also has the findings by cause."""
 
     def __init__(
         self,
@@ -60,12 +60,13 @@ class Column:
         self._troubles: defaultdict[tuple[str, str], Easiest[ShownState]] = defaultdict(Easiest)
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
-        self._shapes: Counter[tuple[str, str]] = Counter()  # outcomes, by base and shape of the tree
+        self._shapes: Counter[tuple[str, str]] = Counter()  # numbers of outcomes, by the base and the shape of the tree
         self._examined: set[tuple[str, str]] = set()
         self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
-        """Note why a workload was not judged: no property that it tests can hold. ``fall``: a panic or hang."""
+        """Record why a workload was not judged, so no property that it tests can get the verdict HOLDS. ``fall`` is a
+        panic or hang of the guest, if one was the reason."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -76,7 +77,8 @@ class Column:
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
-        """Return one line on an error in bob's judgement, which does not end the run (design, section 2)."""
+        """Return one line about an error in bob's own judgement. Such an error does not end the run (design, section
+        2)."""
         self._keep_traceback(workload.title, "".join(traceback.format_exception(broken)))
         where = traceback.extract_tb(broken.__traceback__)[-1]
         said = str(broken).strip() or type(broken).__name__
@@ -84,7 +86,7 @@ class Column:
         return f"bob itself failed to judge it: {said.splitlines()[0]} ({place})"
 
     def refuse_property(self, prop: Property, reason: str) -> None:
-        """Note that ``prop`` cannot hold, because a part of its test could not be done."""
+        """Record why ``prop`` cannot get the verdict HOLDS: a part of its test could not be done."""
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
@@ -127,7 +129,7 @@ class Column:
         self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
-        """Add a breach to the findings. If bob breaks here, the cell keeps its verdict."""
+        """Add a breach to the findings. If bob itself fails here, the cell keeps its verdict."""
         try:
             findings.add(case, bench, prop, said)
         except Exception as broken:
@@ -135,7 +137,7 @@ class Column:
             self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge the crash states of a recovery, which without a crash leads to the tree ``expected``."""
+        """Judge the crash states of a recovery. Without a crash, that recovery leads to the tree ``expected``."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
@@ -151,7 +153,8 @@ class Column:
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
-        """Count ``states``, which do not mount, and return the easiest if no earlier workload had any."""
+        """Count ``states``, which do not mount. Return the easiest of them, unless an earlier workload had such
+        states."""
         self._cases += 1
         found, count = unmountable(states, observed.findings.observation)
         if found is None:
@@ -193,14 +196,15 @@ class Column:
         if self._configuration.note:
             yield self._configuration.note
         yield from self._losses
-        # Words that differ only in numbers are one note.
+        # Two notes count as one if their words differ only in numbers.
         for words in {without_numbers(words): words for words in self._normal}.values():
             yield f"not a finding, as it also happens on a disk without any recorded write: {words}"
         for words in {without_numbers(words): words for words in self._passing}.values():
             yield f"not a finding, as the kernel did not say it again about the same disk: {words}"
 
     def _beside(self) -> Iterator[Answer]:
-        """Yield the answers beside the table, on states that do not mount and other troubles; write their witnesses."""
+        """Yield the answers that are not in the table: on states that do not mount, and on other troubles. Write their
+        witnesses."""
         if self._unmountable:
             yield beside(UNMOUNTABLE, UNMOUNTABLE, [self._way(UNMOUNTABLE, self._unmountable)])
         ways: defaultdict[str, list[Way]] = defaultdict(list)
@@ -231,7 +235,7 @@ def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
 
 
 def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) -> Answer:
-    """Return the cell of ``prop``; ``refused`` says why some of its workloads could not be recorded."""
+    """Return the cell of ``prop``. ``refused`` says why some of its workloads could not be recorded."""
     verdicts = {result.verdict for result in results}
     reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
     if Verdict.FAILS in verdicts:
@@ -242,7 +246,7 @@ def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) ->
         verdict = Verdict.HOLDS
     states = total([result.states for result in results])
     if refused:
-        states = replace(states, exhaustive=None)  # bob did not explore what it did not record
+        states = replace(states, exhaustive=None)  # bob did not explore the states of workloads that it did not record
     return Answer(claim_words(prop), verdict, states, recordings=tuple(results), reason=reason)
 
 

@@ -1,6 +1,6 @@
-"""Answers of ``bob try``: the legal crash states that break an expectation, by the *way* that they break it. Pure.
-States with the same evidence are one way, also if their recordings finish differently (:mod:`bob.workload.finishes`).
-"""
+"""Answers of ``bob try``: the legal crash states that break an expectation, by the *way* that they break it. The module
+is pure. States with the same evidence break it in one way, also if their recordings finish differently
+(:mod:`bob.workload.finishes`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,24 +34,24 @@ def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecordi
 def said_by(
     expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
 ) -> list[SaidByRecording]:
-    """Return the answer of one recording to each of ``expectations``; ``complete`` is the state with every write."""
+    """Return one recording's answer to each of ``expectations``. ``complete`` is the state with every write."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
     unmountable = {seen.outcome for seen in bench.unmountable}
-    # Observations are built on demand, and may be large: read each once.
+    # Observations are built on demand, and may be large. So each is read only once.
     for outcome, observation in enumerate(observed.findings.observations()):
         for wrong, expectation in zip(broken, expectations, strict=True):
             if holds(expectation.test, observation, bench.history) is False:
                 wrong[outcome] = evidence(expectation.test, observation, bench.history)
     if bench.distrust is not None:
-        # bob's readings of trees are not believed, but the kernel's refusal to mount is.
+        # bob does not trust its readings of trees here. But it trusts the kernel's refusal to mount.
         broken = [{outcome: told for outcome, told in one.items() if outcome in unmountable} for one in broken]
     settled = complete if bench.workload.finish.is_settled else None
     return [_said(bench, wrong, observed, settled) for wrong in broken]
 
 
 def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[CrashState, ...]]:
-    """Return the answer of all recordings, and the easiest state of each way. It fails if one recording's fails, holds
-    if all hold."""
+    """Return the answer of all recordings, and the easiest state of each way to break the expectation. The answer is
+    FAILS if that of one recording is, and HOLDS if all are."""
     ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():

@@ -1,8 +1,9 @@
-"""Findings: violations with one cause are one, with the smallest workload that shows it (docs/search.md).
+"""Findings: violations with one cause are one finding, which has the smallest workload that shows it (docs/search.md).
 
-The cause comes from the state with the *smallest loss*: it lost the fewest writes that the disk had been sent. No
-smaller loss is known to break the claim. The cause is the block of the last of these, and the place of the flush that
-should have saved it. A write sent after the last one of a state is not lost: the crash may have come before.
+The cause comes from the state with the *smallest loss*: that state lost the fewest of the writes that the disk had been
+sent. No smaller loss is known to break the claim. The cause is the block of the last lost write, and the place of the
+flush that should have saved it. Writes sent after the last write of a state are not lost: the crash may have come
+before them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,14 +30,16 @@ from bob.workload.kinds import changes
 from bob.workload.language import write_one
 from bob.workload.operations import At
 
-Keep = Callable[[str, Mapping[str, Any]], str]  # (name, witness) -> its path in the run directory
-WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]  # the names are those of its writes
+Keep = Callable[[str, Mapping[str, Any]], str]  # (name, witness) -> the path of the witness in the run directory
+# Each ``BlockName`` is the name of a write of the case.
+WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
 _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "truncate"}
-"""Kinds of change that are one in a cause."""
+"""Kinds of change that are one kind in a cause."""
 
 
 class Flushing(StrEnum):
-    """The fault of the flush that should have saved a write before the promising call's return, or the crash."""
+    """The fault of the flush that should have saved a write. It should have done so before the promising call returned,
+    or before the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -100,7 +103,7 @@ class Findings:
         found.workloads.add((workload.name, workload.finish.name))
 
     def kept(self, keep: Keep) -> tuple[Finding, ...]:
-        """Return the findings, those with the smallest workloads first, and write their witnesses."""
+        """Return the findings, with the smallest workloads first, and write their witnesses."""
         made = sorted(self._found.values(), key=lambda found: found.finding.size)
         return tuple(
             replace(
@@ -120,10 +123,12 @@ class Findings:
 
 
 class Losses:
+    """The writes that the crash states of one case have lost."""
+
     def __init__(self, case: Case) -> None:
         workload, self._trace, self._points = case.workload, case.plan.trace, case.plan.points
         self._earliest = self._trace.start.time
-        self.returned: int | None = None  # when the last operation had returned, if no crash comes earlier
+        self.returned: int | None = None  # time of the last operation's return, if no crash comes earlier
         if workload.at is At.END:
             self.returned = self._earliest = after_return(self._trace, len(workload.operations)).start.time
 
@@ -134,13 +139,15 @@ class Losses:
         return max(before, self._earliest, *there)
 
     def of(self, state: CrashState) -> tuple[int, ...]:
-        """Return the lost writes (indexes), in order: sent before the crash, and not whole on the disk."""
+        """Return the lost writes (indexes), in order. A lost write was sent before the crash, and is not whole on the
+        disk."""
         kept, until = set(state.kept), self.crash(state)
         pending = (index for index in self._points[state.point].pending if index not in kept)
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
 
     def smallest(self, showing: Iterable[ExploredState]) -> ExploredState:
-        """Return the state with the fewest lost writes, then the fewest torn ones, then the latest of the lost."""
+        """Return the state with the fewest lost writes. Among equals, take the fewest torn writes, then the latest last
+        lost write."""
 
         def rank(seen: ExploredState) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], TornWrites]:
             state = seen.state
@@ -168,7 +175,8 @@ class Losses:
 def cause_of(
     losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[BlockName]]
 ) -> Cause:
-    """Return the cause of a breach of ``prop`` by ``state``, the smallest loss; ``kinds`` are the missing changes."""
+    """Return the cause of a breach of ``prop`` by ``state``, the state with the smallest loss. ``kinds`` are the kinds
+    of the missing changes."""
     call = "" if prop.call is None else prop.call.value
     lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
     if not lost:
@@ -181,7 +189,8 @@ def cause_of(
 
 
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
-    """Return whether the loss of all that was pending at the last return breaks ``prop``, too; None if not known."""
+    """Return whether ``prop`` is also broken by the loss of everything that was pending when the last operation
+    returned. None if not known."""
     if case.workload.at is not At.END:
         return None
     if any(seen.state == bench.bare for seen in judged.showing):

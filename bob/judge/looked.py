@@ -1,4 +1,4 @@
-"""The observed crash states of a program, with its checker's answers."""
+"""The observed crash states of a program, with its checker's answers on them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,13 +17,15 @@ from bob.protocol.arguments import STORE
 NOTHING_TOLD = (
     "the program wrote nothing to its standard output, so bob tried no crash after which anything has to be durable"
 )
-"""A note for such a program: its checker says only that the states are consistent."""
-SURELY = 0.25  # seconds between a write and a surely later call: the clocks of strace and the kernel differ
+"""A note for a program that wrote nothing to its output: its checker says only that the states are consistent."""
+# Seconds from a write to a call that surely came later, since the clocks of strace and of the kernel differ.
+SURELY = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTrees:
-    """Trees by their outcome's number, after the output ``told``; the checker accepts those in ``accepted``."""
+    """The trees after the output ``told``, by the number of their outcome. The checker accepts the outcomes in
+    ``accepted``."""
 
     told: bytes
     accepted: list[int]
@@ -32,8 +34,8 @@ class AnsweredTrees:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The crashes after the output ``told`` and before the next output, with the checker's answers by outcome, in
-    ``checks`` runs. ``disagreed`` describes different answers on the same tree."""
+    """The crashes after the output ``told`` and before the next output, with the checker's answer on each outcome. The
+    answers took ``checks`` runs of the checker. ``disagreed`` describes different answers on the same tree."""
 
     told: bytes
     case: Case
@@ -51,7 +53,8 @@ class Looked:
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """Return the tree of the first control (0) or the last (-1); None if it was not seen or does not mount."""
+        """Return the tree of the first control state (0) or of the last (-1). None if bob did not see that state, or it
+        does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
@@ -60,14 +63,14 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the deciding writes (indexes): without one, the checker would accept ``state``."""
+        """Return the deciding writes (indexes). If ``state`` lacked one of these, the checker would accept it."""
         accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)
 
     def last_sent(self) -> dict[int, float]:
-        """Return for each outcome the earliest, over its states, of the times (seconds of the guest) at which the last
-        write of the state was sent."""
+        """Return for each outcome when the last write of its state was sent (seconds of the guest). If several states
+        have the outcome, take the earliest of their times."""
         plan = self.case.plan
         sent = [write.submitted.seconds for write in plan.trace.writes]
         durable = [max((sent[index] for index in point.durable), default=-inf) for point in plan.points]
@@ -82,9 +85,9 @@ class Looked:
 
 
 class Unmade:
-    """The *unmade* ``calls`` began after the last write on a disk was sent, so the disk has nothing of them. ``offset``
-    (seconds) leads from their clock to that of the recordings; if None, no call is unmade. A store to a mapping never
-    is unmade, as strace does not time it."""
+    """The *unmade* calls of crash states. Such a call began after the last write on the disk was sent, so the disk has
+    nothing of it. ``offset`` (seconds) leads from the clock of ``calls`` to that of the recordings. If it is None,
+    no call counts as unmade. Nor does a store to a mapping, since strace does not time it."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
         self._looked, self._calls, self._offset = looked, calls, offset

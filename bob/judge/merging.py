@@ -1,5 +1,5 @@
-"""Merging of shards into one run: columns of matrices and probes, batches of searches, or configurations of a program.
-All must have the same request, except for the division into shards, and the same environment."""
+"""The merge of shards into one run. Shards are columns of matrices and probes, batches of searches, or configurations
+of a program. All must have the same environment, and the same request except for the division into shards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -24,12 +24,12 @@ from bob.store.run_kind import RunKind, kind_of
 from bob.store.search_directory import SearchDirectory
 
 _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", "stack", "mkfs_version")
-"""Fields of requests and environments that may differ between columns."""
+"""Fields of requests and environments that may differ between the columns of a table."""
 
 
 def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
-    """Copy ``runs`` into the new run directory ``out``, as the run ``identity``, and return their one result. Raises
-    UsageError if they do not go together, StoreError if one is not a run, not finished, or being written."""
+    """Copy ``runs`` into the new run directory ``out``, as the run ``identity``, and return the result of all. Raises
+    UsageError if the runs do not go together. Raises StoreError if one is not a run, not finished, or being written."""
     for path in runs:
         if not (path / "run.json").is_file():
             raise StoreError(f"{path} is not a run directory", hint="bob runs lists them")

@@ -1,4 +1,5 @@
-"""The answer of a model, from a checker's on the states that it allows, alone or beside a real file system's."""
+"""The answer of a model about a program, from its checker's answers on the states that the model allows. The answer
+stands alone, or beside that of a real file system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,13 +20,14 @@ from bob.program.strace import SystemCall
 from bob.protocol.contrast import PresenceByCall, groups
 from bob.protocol.effects import Effects
 
-INODES_FROM = 1  # a file's inode number in a model's tree, less its number in the effects
-Key = tuple[Consequence, str]  # a vulnerability: the consequence, and the checker's sentence without numbers
+INODES_FROM = 1  # the inode number of a file in a model's tree is its number in the effects plus this
+Key = tuple[Consequence, str]  # the key of a vulnerability: its consequence, and the checker's sentence without numbers
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltState:
-    """A state that a model allows after the output ``told``, built in ``step``; ``answer``: None if not asked for."""
+    """A state that a model allows after the output ``told``. bob built it in ``step`` of its work. ``answer`` is the
+    checker's; None if bob did not run the checker on it."""
 
     told: bytes
     step: str
@@ -34,9 +36,12 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """The distinct ``states`` that bob tried of a model, in the order of work. ``tree`` rebuilds a state's tree by its
-    index; ``presence`` says how much of each call it has. ``accepted`` has the answers on the first 0, 1, 2 ...
-    operations (None: unknown), ``calls`` the call of each operation, ``tellings`` the output of each call."""
+    """The distinct ``states`` that bob tried of a model, in the order of work.
+
+    ``tree`` rebuilds the tree of a state by its index, and ``presence`` returns how much of each call the state has.
+    ``accepted`` has the checker's answers on the first 0, 1, 2 ... operations (None: unknown). ``calls`` has the call
+    of each operation, and ``tellings`` the output of each call.
+    """
 
     model: str
     allowed: Allowed
@@ -58,7 +63,7 @@ def judge_model(
     notes: Sequence[str],
     explaining: Explaining | None = None,
 ) -> SubjectResult:
-    """Return the answer of a model. bob trusts the checker as much as on a real file system."""
+    """Return the answer of a model about a program. bob trusts the checker as much as on a real file system."""
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
@@ -82,7 +87,7 @@ def judge_model(
             refused.setdefault(_key(state.answer.consequence, evidence(state.answer)), []).append(place)
     found = []
     for (consequence, _sentence), places in refused.items():
-        first = looked.states[places[0]]  # the work begins with the easiest to explain
+        first = looked.states[places[0]]  # the first state is the easiest to explain, since the work begins with it
         assert first.answer is not None
         is_hang = consequence is Consequence.HANG
         asked = [] if is_hang else [(number[looked.states[place].told], place) for place in places]
@@ -107,7 +112,8 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return the effects with the inode numbers of a model's trees, where each file has its own."""
+    """Return the effects with the inode numbers that a model's trees have. In such a tree each file has its own
+    inode."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -116,8 +122,8 @@ def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
     """Return the answer of ``model``, compared with that of ``real``, a file system of the same run. ``unforeseen`` has
-    the ways of ``real`` that the model forbids, and the clauses. ``is_its_own``: the model comes from ``real``, and
-    should allow them."""
+    the ways to break the program on ``real`` that the model forbids, each with the forbidding clauses.
+    ``is_its_own`` says that the model was derived from ``real``, so it should allow them."""
     assert model.model is not None
     there = {_key_of(way) for way in real.answer.ways}
     is_whole = real.answer.states.exhaustive is not None and real.answer.reason is None
@@ -141,7 +147,8 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The ways to break ``program`` that a change of the model, ``before`` to ``after``, adds, mends, or keeps."""
+    """The ways to break ``program`` that a change of the model adds, mends, or keeps. The change is from ``before`` to
+    ``after``."""
 
     program: str
     before: SubjectResult
@@ -156,7 +163,7 @@ class Change:
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Compare the answers of two models. If one lacks an answer, nothing is added or mended."""
+    """Compare the answers of two models about a program. If one lacks an answer, nothing is added or mended."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(
@@ -170,7 +177,8 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Return each tree of a real file system that the checker refuses, except for hangs, and the output before it."""
+    """Return each tree of a real file system that the checker refuses, with the key of the refusal and the output
+    before the crash. Trees on which the checker hangs are left out."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

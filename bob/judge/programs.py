@@ -1,4 +1,8 @@
-"""The answer for a program, from its crash states and its checker's answers."""
+"""The answer for a program, from its crash states and its checker's answers on them.
+
+A *window* has the crashes between one output of the program and the next. A *way* is a way to break the program: a
+consequence, with the checker's words for it.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,13 +22,14 @@ from bob.protocol.contrast import Explanation, Reliance
 from bob.story.decisive import in_words
 from bob.story.timeline import CrashTimeline, Fate
 
-CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)  # the checker accepts what a crash leaves
+CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)  # the claim that the checker accepts the disk after a crash
 SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
-    """The crash that explains a way best, in the window with the number ``place``, after the output ``told``."""
+    """The crash that explains a way to break the program best. It is in window number ``place``, after the output
+    ``told``."""
 
     place: int
     state: CrashState
@@ -34,7 +39,8 @@ class EasiestCrash:
 
 @dataclass(slots=True)
 class _Harm:
-    """Crash states refused in one way. ``trees`` are (window, outcome); ``easiest`` has the checker's words."""
+    """The crash states that the checker refuses in one way. ``trees`` are pairs (window, outcome). ``easiest`` also has
+    the checker's words."""
 
     trees: dict[tuple[int, int], None] = field(default_factory=dict)
     states: set[tuple[int, CrashState]] = field(default_factory=set)
@@ -44,7 +50,7 @@ class _Harm:
         crash, said = self.easiest.shown
         return Way(
             said,
-            # A state that bob saw only as a neighbour has the weight 0, but counts as one.
+            # A state that bob saw only as a neighbour has the weight 0, but counts as one state.
             max(self.easiest.states, len(self.states)),
             consequence=consequence,
             told=crash.told.decode("latin-1"),
@@ -60,9 +66,9 @@ def judge(
     reliances: Reliances | None = None,
     doubts: Sequence[str] = (),
 ) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
-    """Return ``subject`` with the answer from the windows ``looked``, and the easiest crash of each of its ways.
-    ``doubts`` say why the recording lacks states. bob does not trust a checker that answers differently on the same
-    tree."""
+    """Return ``subject`` with the answer from the windows ``looked``, and the easiest crash of each way to break the
+    program. ``doubts`` say why the recording lacks states. bob does not trust a checker that gives two answers on
+    the same tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
@@ -89,7 +95,7 @@ def judge(
             harm.trees[place, seen.outcome] = None
             harm.states.add((place, seen.state))
             crash = EasiestCrash(place, seen.state, seen.outcome, window.told)
-            # Among equals, that of the latest window is the easiest.
+            # Among equals, the crash in the latest window is the easiest.
             harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, after=(-place,))
     ways = sorted(
         ((harm.way(consequence, reliances), harm.easiest.shown[0]) for (consequence, _said), harm in found.items()),
@@ -100,7 +106,7 @@ def judge(
     answer_ways = tuple(way for way, _easiest in ways)
     verdict, reasons = verdict_of(answer_ways, reasons, is_believed=not contradictions, where="on some crash states")
     states = total(parts)
-    if reasons:  # not all that was seen has an answer: a breach may be unanswered
+    if reasons:  # some observed states have no answer, and might be breaches
         states = replace(states, exhaustive=None)
     if not any(window.told for window in looked):
         notes = (*notes, NOTHING_TOLD)
@@ -120,8 +126,9 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict by ``ways``, and all ``reasons`` why it is not known. A hang, whose place is ``where``, never
-    makes it FAILS, and neither does a checker that bob does not trust."""
+    """Return the verdict by the ``ways`` to break a program, and all ``reasons`` why bob does not know it. A hang never
+    makes the verdict FAILS; ``where`` says where the checker hung. A checker that bob does not trust does not make
+    it FAILS either."""
     consequences = {way.consequence for way in ways}
     every = list(reasons)
     if consequences == {Consequence.HANG}:
@@ -132,7 +139,8 @@ def verdict_of(
 
 
 def with_its_write(found: Way, line: CrashTimeline) -> Way:
-    """Add to a way that calls alone do not explain its witness's deciding write, or that the rest was unsent."""
+    """Return ``found``, a way to break the program. If calls alone do not explain it, add what the time line of its
+    witness shows: the deciding write, or that the missing data had not been sent."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
     is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)

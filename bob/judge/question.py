@@ -1,4 +1,4 @@
-"""The answers to a question of ``bob try``, from its run directory."""
+"""The answers to a question of ``bob try``, from the run directory of the question."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from bob.workload.plain import WorkloadDocument
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A question: its ``workloads`` differ only in their finish, ``request`` says how and where they run. For each
-    expectation, bob keeps up to ``most_witnesses`` ways to break it as witnesses."""
+    """A question of ``bob try``. Its ``workloads`` differ only in their finish, and ``request`` says how and where they
+    run. For each expectation, bob keeps witnesses of up to ``most_witnesses`` ways to break it."""
 
     request: ProbeRequest
     workloads: tuple[Workload, ...]
@@ -97,10 +97,12 @@ def _said(trial: Trial, kept: _Recorded | RefusedWorkload, workload: Workload) -
 
 
 class _Recorded:
-    """A recording of a trial with one finish, and its observations, from the ``folder`` of ``run``."""
+    """A recording of a question's workload with one finish, and its observations. They are in a ``folder`` of
+    ``run``."""
 
     def __init__(self, request: ProbeRequest, run: RunDirectory, folder: Path) -> None:
-        # Its plan is of the whole recording; the crash states asked for are states of that.
+        # The plan of the case is of the whole recording. The crash states that the workload asks for are states of that
+        # plan.
         self.case = run.case(folder, request.configuration, request.model)
         self.observed = run.observed(folder)
         self.bench = JudgedCase.of(self.case, self.observed)

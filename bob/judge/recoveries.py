@@ -1,4 +1,4 @@
-"""Crashes during the recoveries of a run: their choice and judgement, without guests."""
+"""Crashes during the recoveries of a run: bob chooses and judges them without guests."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from bob.workload.operations import Finish, Workload
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Crash state ``state`` of the ``workload`` with this number in the run, with its ``outcome``."""
+    """Crash state ``state``, with its ``outcome``, of the run's workload with the number ``workload``."""
 
     workload: int
     state: CrashState
@@ -26,15 +26,15 @@ class Recovered:
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
-    """Draw up to ``count`` states by ``seed``: one for each outcome of a workload that mounts, except from lost
-    guests."""
+    """Draw up to ``count`` states by ``seed``: one for each outcome of a workload that mounts. Workloads with a lost
+    guest are left out."""
     every: list[Recovered] = []
     for number, observed in runs:
         if observed.lost is not None:
             continue
         easiest: dict[int, Easiest[CrashState]] = {}
         for place, seen in enumerate(observed.states):
-            if seen.outcome is not None and seen.state.point:  # at point 0 nothing had happened yet
+            if seen.outcome is not None and seen.state.point:  # at growth point 0 nothing had happened yet
                 easiest.setdefault(seen.outcome, Easiest()).add(seen.state, seen.state, after=(place,))
         every += [
             Recovered(number, found.shown, outcome)
@@ -46,7 +46,7 @@ def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> l
 
 
 def planned(run: RunDirectory) -> list[Recovered] | None:
-    """Return the crash states whose recoveries ``run`` crashes; None if it did not choose yet."""
+    """Return the crash states whose recoveries ``run`` crashes; None if the run has not chosen them yet."""
     about = run.about()
     with reading(run.path / "run.json"):
         return decode(list[Recovered], about["recoveries"]) if "recoveries" in about else None
@@ -57,7 +57,7 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Judge all crashed recoveries of ``run`` in ``column``; if there are none, the answer is unknown."""
+    """Judge all crashed recoveries of ``run`` in ``column``. If there are none, the verdict is UNKNOWN."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

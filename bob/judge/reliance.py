@@ -1,4 +1,5 @@
-"""A program's reliance on its calls, by the trees that its checker refuses and those that it accepts."""
+"""A program's reliance on its calls: the calls whose loss its checker does not accept. bob finds them by the trees that
+the checker refuses and those that it accepts."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from bob.story.timeline import ProgramCallEvent
 
 T = TypeVar("T")
 U = TypeVar("U")
-MOST_TREES = 200  # explained with one consequence, against twice as many that are accepted after one output
+MOST_TREES = 200  # trees with one consequence that bob explains, against twice as many accepted trees after one output
 _AS_TOLD: Mapping[Presence | None, str] = {
     Presence.FULL: "there",
     Presence.PARTIAL: "partly",
@@ -43,7 +44,8 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """A maker of explanations; an error loses only one. ``keep`` saves the first traceback, and returns its file."""
+    """A maker of explanations. An error costs only one explanation. ``keep`` saves the first traceback, and returns its
+    file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -62,17 +64,21 @@ class Explaining:
             return otherwise
 
     def broke(self, broken: Exception) -> str:
-        """Return the message that bob itself failed, with the file of the first traceback."""
+        """Return a message that bob itself failed, with the file of the first traceback."""
         if not self._where and self._keep is not None:
             self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
         return f"bob itself failed ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
 
 
 class Reliances:
-    """Explains refused trees by the system ``calls`` of the program, in ``windows``; nothing without their ``effects``.
-    The calls of each of ``groups`` must persist together. ``known`` returns how much of each call an outcome has, as a
-    tree cannot show that if a program did one thing twice. ``tellings`` are the outputs of calls, by number. ``unmade``
-    returns the calls that had not begun by the crash of (window, outcome)."""
+    """Explanations of refused trees by the system ``calls`` of the program. Without the ``effects`` of the calls, there
+    are none.
+
+    ``windows`` have the trees between one output and the next. The calls of each of ``groups`` must persist together.
+    ``known`` returns how much of each call an outcome has: if a program did one thing twice, a tree cannot show that.
+    ``tellings`` are the outputs of calls, by the number of the call. ``unmade`` returns the calls that had not begun by
+    the crash of (window, outcome).
+    """
 
     def __init__(
         self,
@@ -88,7 +94,8 @@ class Reliances:
         self.explaining = explaining or Explaining()
         self._known, self._tellings, self._unmade = known, tellings, unmade
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
-        self._accepted: dict[int, tuple[Presences, Presences]] = {}  # by window: by the trees alone, and with ``known``
+        # For each window: by the trees alone, and with ``known``.
+        self._accepted: dict[int, tuple[Presences, Presences]] = {}
         self._kept_names: dict[int, frozenset[int]] = {}
 
     @classmethod
@@ -101,8 +108,9 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return the reliances of ``looked``; its first and last control are the trees below ``root`` before and after
-        all calls. ``offset`` (seconds; None: not known) leads from the clock of the calls to that of the recordings."""
+        """Return the reliances of the windows ``looked``. The first and the last control state have the trees below
+        ``root`` before and after all calls. ``offset`` (seconds; None: not known) leads from the clock of the calls
+        to that of the recordings."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of
         windows = [one.answered for one in looked]
@@ -115,7 +123,8 @@ class Reliances:
         return self.explaining.made(lambda: steps_of(self._calls, effects, self._tellings), ())
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
-        """Return the reasons why ``refused`` trees (window, outcome) are refused, those of most trees first."""
+        """Return the reasons why the checker refuses the trees ``refused``, as (window, outcome). The reason for most
+        trees comes first."""
         effects = self._effects
         return () if effects is None else self.explaining.made(lambda: self._relied_on(effects, refused), ())
 
@@ -141,7 +150,7 @@ class Reliances:
         return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """Return the calls, moved by ``offset`` seconds, with how much of each the tree of an ``outcome`` has."""
+        """Return the calls, moved by ``offset`` seconds, with how much of each the tree of ``outcome`` has."""
         effects = self._effects
         if effects is None:
             return []
@@ -170,7 +179,7 @@ class Reliances:
         return self._kept_names[place]
 
     def _told_by(self, place: int) -> int | None:
-        """Return the call that ended the output before a window; None before any output."""
+        """Return the call that ended the output before a window; None if there was no output before it."""
         numbers = sorted(self._tellings)
         lengths = accumulate(len(self._tellings[number]) for number in numbers)
         told = len(self._windows[place].told)
@@ -180,14 +189,15 @@ class Reliances:
         numbers = sorted({*explanation.missing, *explanation.there})
         calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
         sentence = explanation.sentence(effects.words)
-        kind = "" if explanation.beside else kind_of(explanation, effects, told_by)  # it may not be these calls
+        # The missing calls may be others than these.
+        kind = "" if explanation.beside else kind_of(explanation, effects, told_by)
         return ReliedOn(explanation, sentence, calls, trees, kind)
 
 
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return the ``calls`` with ``effects``, moved by ``offset`` seconds, with how much of each is ``there``."""
+    """Return the ``calls`` that have ``effects``, moved by ``offset`` seconds, with how much of each is ``there``."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())
@@ -197,7 +207,8 @@ def calls_with_effects(
 def effects_of(
     calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
 ) -> Effects | None:
-    """Return the effects of ``calls`` between two trees; None if a tree was not seen, or a call's form is not known."""
+    """Return the effects of ``calls`` between two trees. None if bob did not see a tree, or does not know the form of a
+    call."""
     if before is None or after is None:
         return None
     try:

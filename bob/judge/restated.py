@@ -1,5 +1,5 @@
-"""Judge the evidence of a reference again from its witnesses, without a run or a guest. A witness that lacks its tree
-does not change: ``bob replay --update`` mounts its crash state again, and adds the tree."""
+"""Another judgement of a reference's evidence from its witnesses, without a run or a guest. A witness that lacks its
+tree stays as it is: ``bob replay --update`` mounts its crash state again, and adds the tree."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +12,14 @@ from bob.witness.results import result_files, tell_results
 
 
 def is_reference(path: Path) -> bool:
-    """Return whether ``path`` has a result and its witnesses, but not their run."""
+    """Return whether ``path`` has a result but not the run that made it, so only witnesses can be judged again."""
     return not (path / "run.json").exists() and bool(result_files(path))
 
 
 def restate(path: Path, step: Callable[[str], None]) -> None:
-    """Replace the evidence in the witnesses and results of ``path`` by this bob's; ``step`` is called with the counts.
-    Raises MalformedError if a claim is not broken now, StoreError without witnesses; then nothing changes."""
+    """Replace the evidence in the witnesses and results of ``path`` by the evidence that this version of bob finds.
+    ``step`` is called with the counts. Raises MalformedError if a witness does not break its claim now, and
+    StoreError if there are no witnesses; then nothing changes."""
     files = files_in([path])
     changed, silent = {}, 0
     for file in files:

@@ -1,4 +1,4 @@
-"""Vulnerabilities as ALICE counts them: by their place in the program."""
+"""Vulnerabilities as ALICE counts them: by their place in the text of the program."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bob.protocol.kinds import place_of, type_of
 
 
 def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
-    """Return the first reliance with each sentence, and how many have that sentence: programs repeat calls."""
+    """Return the first of the reliances with each sentence, and how many have that sentence. Programs repeat calls."""
     every: dict[tuple[str, str], list[ReliedOn]] = {}
     for one in relied_on:
         every.setdefault((one.sentence, one.kind), []).append(one)
@@ -20,8 +20,8 @@ def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Static:
-    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty: not known), and
-    the ``place`` of the incomplete call."""
+    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty if not known),
+    and the ``place`` of the incomplete call."""
 
     type: str
     place: str
@@ -31,7 +31,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return all vulnerabilities. A place without a function becomes the same place with one, if one has its type."""
+    """Return the vulnerabilities of all ``several``. If one lacks the function of its place, and only one other of its
+    type has the same place with a function, the two are one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -43,9 +44,12 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one. The
-    shortest reason of each type counts, at its first missing call; at one place, only an order counts, not a
-    durability. The checker's sentence is the place of a harm that no call explains. Hangs do not count."""
+    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2). Harms at one place of the program are one
+    vulnerability.
+
+    For each type, the shortest reason counts, at its first missing call. At one place, an ordering counts and a
+    durability does not. If no call explains a harm, the checker's sentence stands for its place. Hangs do not count.
+    """
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:
