@@ -1,1 +1,1 @@
-"""Reports of results for terminals, pages and documents. Nothing here uses guests or colours."""
+"""Reports of results for terminals, pages and documents. No module here uses guests or knows colours."""

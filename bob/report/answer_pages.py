@@ -1,5 +1,5 @@
-"""The answers to a quick question, or for a program, as one self-contained page, or with a page for each witness. The
-words are in ``answers.html.j2`` and ``programs.html.j2``."""
+"""The answers to a quick question, or for a program, as one self-contained page or with a page for each witness. The
+templates ``answers.html.j2`` and ``programs.html.j2`` have the words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with its place on the page; ``protocol`` is a picture of the update protocol, empty if unknown."""
+    """An answer with its place on the page, and its ways to break. ``protocol`` is a picture of the program's update
+    protocol, empty if unknown."""
 
     anchor: str
     subject: SubjectResult
@@ -35,13 +36,13 @@ class ShownAnswer:
 
 
 def to_html(result: Result, run: Path) -> str:
-    """Return the page about ``result``, whose witnesses are in the folder ``run``."""
+    """Return the page of ``result``, whose witnesses are in the folder ``run``."""
     return _render(result, run, _laid_out(result, run))
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the pages of witnesses, then the answers, each with its path. All link to a site's folder ``home``, a URL
-    relative to the page of answers."""
+    """Yield the page of each witness, then the page of the answers, each with its path. All of them link to a site's
+    folder ``home``, a URL relative to the page of the answers."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)

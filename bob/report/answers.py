@@ -1,4 +1,4 @@
-"""Print the answers to a quick question: whether each expectation holds, and the ways to break it."""
+"""The printing of the answers to a quick question: whether each expectation holds, and the ways to break it."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ WHEN = {
     At.ANY: "the crash comes anywhere after the first operation was called",
 }
 HOLDS_MEANS = "holds: no explored crash state breaks it. This is not a proof."
-LINES_OF_A_FALL = 12  # lines of the console after a panic or hang; the result has more
+LINES_OF_A_FALL = 12  # printed lines of the console after a panic or hang; the result has more of them
 NEEDS_NO_CRASH = (
     "the state with every write breaks it, too: either you expected something else, or the file system loses it "
     "even if the disk loses nothing"
@@ -52,7 +52,7 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
     for part in subject.falls:
         assert part.fall is not None
         print_indented(console, f"! {part.reason}", 0, "bob.unmountable")
-        for line in part.fall.lines[1:LINES_OF_A_FALL]:  # the reason has the first one already
+        for line in part.fall.lines[1:LINES_OF_A_FALL]:  # the reason already has the first line
             print_indented(console, line, 4)
         console.print()
     on = result.environment
@@ -71,12 +71,12 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:
-    """Return whether an expectation is about whether crash states mount."""
+    """Return whether an expectation asks whether crash states mount."""
     return any(parse(answer.name).asks_of_mounts for answer in subject.answers)
 
 
 def explored_of(part: ByRecording) -> str:
-    """Return how much was explored of a recording, or why it is missing."""
+    """Return how much of a recording's crash states bob explored, or why the recording is missing."""
     if not part.is_recorded:
         return f"not recorded: {part.reason}"
     return f"{explored(part.states)}, by {plural(part.states.mounted, 'mount')}"
@@ -102,7 +102,7 @@ def _print_answer(console: Console, answer: Answer, run: Path) -> None:
 
 
 def says(answer: Answer) -> str:
-    """Return the answer to an expectation in a line."""
+    """Return the answer to an expectation in one line."""
     match answer.verdict:
         case Verdict.FAILS:
             ways = f"can break in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else "breaks"
@@ -128,7 +128,8 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return the finishes whose recordings show ``way``, that of its witness first; empty if there is one recording."""
+    """Return the finishes whose recordings show ``way``. The finish of the way's witness comes first. Return an empty
+    text if there is only one recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]
@@ -137,7 +138,7 @@ def shown_by(answer: Answer, way: Way) -> str:
 
 
 def held(answer: Answer) -> str:
-    """Return in how many legal crash states an expectation holds."""
+    """Return in words in how many legal crash states an expectation holds."""
     states = answer.states
     if states.exhaustive == "sectors":
         return f"holds in all {compact(states.legal_sectors)} legal crash states"

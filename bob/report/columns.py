@@ -9,13 +9,14 @@ from bob.answer.result import Result, SubjectResult
 from bob.catalogue.places import place_of
 from bob.text import plural
 
-DEFAULT = "default"  # variant of a configuration that is named as its file system
-_FEW_CONFIGURATIONS, _FEW_FILE_SYSTEMS = 3, 6  # a heading names each
+DEFAULT = "default"  # the variant of a configuration whose name is just that of its file system
+# A heading names each one if there are no more configurations, or file systems, than these.
+_FEW_CONFIGURATIONS, _FEW_FILE_SYSTEMS = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A configuration in a report; the paths of witnesses start at ``run``."""
+    """A configuration in a report. The paths of its witnesses are relative to ``run``."""
 
     label: str
     result: Result
@@ -28,7 +29,7 @@ class ShownColumn:
 
     @property
     def variant(self) -> str:
-        """The label without the file system: "wsync" of "xfs-wsync"."""
+        """The label without the name of the file system: "wsync" of "xfs-wsync"."""
         if not self.label.startswith(self.fs):
             return self.label or self.fs
         rest = self.label[len(self.fs) :]
@@ -38,8 +39,8 @@ class ShownColumn:
 
 
 def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
-    """Return all configurations of ``results``, each with the folder of its files, and a unique label: the
-    configuration's name, with kernel or run if it occurs twice."""
+    """Return all configurations of ``results``, each with the folder of its files, and a unique label. The label is the
+    configuration's name. If the name occurs twice, the kernel or the run is added to it."""
     found = [(result, column, run) for result, run in results for column in result.subjects]
     labels = [column.name for _result, column, _run in found]
     if len(set(labels)) < len(found):
@@ -78,5 +79,5 @@ def kernels_of(results: Iterable[Result]) -> list[str]:
 
 
 def grouped(columns: Iterable[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
-    """Return the columns grouped by file system; only adjacent columns share a group."""
+    """Return the columns in groups, one for each file system. Only adjacent columns share a group."""
     return [(fs, list(group)) for fs, group in groupby(columns, key=lambda column: column.fs)]

@@ -1,4 +1,4 @@
-"""How much of a whole was explored, in words."""
+"""The explored share of a whole, in words."""
 
 from bob.answer.result import Allowed, SubjectResult
 from bob.crash.coverage import States
@@ -6,8 +6,8 @@ from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
 def whole_states(states: States) -> str:
-    """Return how many legal states of whole writes were explored, empty if no state is legal: ``all 4,096``, ``812 of
-    2^20``, ``37 % of 2^122``, ``all 4,090 that mount; 6 do not``."""
+    """Return in words how many legal states of whole writes were explored: ``all 4,096``, ``812 of 2^20``, ``37 % of
+    2^122``, ``all 4,090 that mount; 6 do not``. Return an empty text if no state is legal."""
     if not states.legal_writes:
         return ""
     some, refused = _some_whole(states), states.unmountable_writes
@@ -36,7 +36,8 @@ def of_model(found: Allowed) -> str:
 
 
 def explored(states: States) -> str:
-    """Return how much was explored (``all 4,096 whole states, 12 % of the torn ones``), and how many do not mount."""
+    """Return in words how much was explored (``all 4,096 whole states, 12 % of the torn ones``), and how many states do
+    not mount."""
     if not states.legal_writes:
         return ""
     what = "whole states" if states.legal_torn else "states"
@@ -57,12 +58,12 @@ def _some_whole(states: States) -> str:
 
 
 def _are_all_that_mount(states: States) -> bool:
-    """Return whether some states of whole writes do not mount, and all others were explored."""
+    """Return whether some states of whole writes do not mount, and all other such states were explored."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
 
 
 def examined(column: SubjectResult) -> str:
-    """Return in words how many outcomes were examined."""
+    """Return in words how many outcomes bob examined, and how."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

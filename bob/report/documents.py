@@ -1,4 +1,4 @@
-"""Results as Markdown, LaTeX and CSV; :mod:`bob.report.page` has the HTML page."""
+"""Results as Markdown, LaTeX and CSV. :mod:`bob.report.page` makes the HTML page."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.text import plural
 
-NOT_PROBED = "·"  # in LaTeX, where blank says that the property holds
+NOT_PROBED = "·"  # marks in LaTeX, where a blank says that the property holds
 
 _CODE = {
     "block_start_string": "<%",
@@ -23,18 +23,19 @@ _CODE = {
     "variable_end_string": ">>",
     "comment_start_string": "<#",
     "comment_end_string": "#>",
-}  # marks of code in templates: LaTeX needs its braces
+}  # marks of code in templates, other than jinja2's, since LaTeX needs braces
 
-Rows = list[tuple[str, list[tuple[str, list[str]]]]]  # families, in each the properties, with the marks of all columns
+# For each family, its properties, and for each property the marks of all columns.
+Rows = list[tuple[str, list[tuple[str, list[str]]]]]
 
 
 def to_csv(columns: Sequence[ShownColumn]) -> str:
-    """Return a line for each cell, under the names of :data:`bob.report.frames.CELL_FIELDS`."""
+    """Return CSV with one line for each cell, under the names of :data:`bob.report.frames.CELL_FIELDS`."""
     return str(cell_frame(columns).to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(columns: Sequence[ShownColumn]) -> str:
-    """Return the table, the evidence of each × and the conditions as Markdown for a forge."""
+    """Return Markdown for a forge: the table, the evidence of each ×, and the conditions of the measurement."""
     text = _render(
         "table.md.j2",
         markdown,
@@ -55,10 +56,11 @@ def to_markdown(columns: Sequence[ShownColumn]) -> str:
 
 
 def to_latex(columns: Sequence[ShownColumn]) -> str:
-    """Return the table in the layout of Table 1 of the paper: a fragment that needs booktabs and graphicx."""
+    """Return the table in the layout of the paper's Table 1, as a fragment of LaTeX that needs booktabs and
+    graphicx."""
     rows = _rows(columns, {**MARKS, Verdict.HOLDS: ""}, NOT_PROBED)
     shown = {mark for _family, named in rows for _name, marks in named for mark in marks}
-    heads, first = [], 2  # the first column has the properties' names
+    heads, first = [], 2  # the first column has the names of the properties
     for fs, group in grouped(columns):
         heads.append((fs, group, first))
         first += len(group)

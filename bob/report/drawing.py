@@ -1,6 +1,6 @@
-"""Draw the time line of a witness as SVG, in one of two widths: one row an event, since times differ by a factor of a
-million. Marks differ in shape, for print and for people who do not see their colours (Wong's, Nature Methods 8,
-2011)."""
+"""A drawing of the time line of a witness as SVG, in one of two widths. Each event has one row, and rows are not to
+scale, since times differ by a factor of a million. Marks differ in shape, for print and for people who do not see
+their colours (Wong's, Nature Methods 8, 2011)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,16 @@ from bob.text import plural
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-ROW, LINE = 26, 15  # pixels: the height of an event, of a further line of one
-LONG = 1.0  # seconds without an event: rows would not show such a pause
-LETTER, MOST_LINES = 7.4, 3  # pixels of a letter, about; a column's text is cut after so many lines
+ROW, LINE = 26, 15  # pixels: the height of an event, and of each further line of its text
+LONG = 1.0  # seconds without an event, from which on the drawing shows a pause, since rows do not show it
+LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the lines after which the text of a column is cut
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The picture's width, and where columns begin (pixels); times end at ``time``. ``program_width`` is the width of
-    calls; a text is cut after ``most_lines``. Text begins ``below`` pixels under its event."""
+    """The width of the picture, and where its columns begin (pixels); the column of times ends at ``time``.
+    ``program_width`` is the width of the column of calls. A text is cut after ``most_lines`` lines. It begins
+    ``below`` pixels under the top of its event."""
 
     width: int
     time: int
@@ -36,9 +37,9 @@ class Columns:
 
 
 WIDE = Columns(1120, time=84, program=96, program_width=220, disk=340, words=412)
-"""For a screen; an event is a line."""
+"""The columns for a screen, where an event is one line."""
 NARROW = Columns(388, time=76, program=86, program_width=294, disk=100, words=114, most_lines=6, below=LINE)
-"""For a phone: words about a write stand below its fate."""
+"""The columns for a phone, where the words about a write stand below its fate."""
 
 COLOURS = {Fate.DURABLE: "#009E73", Fate.KEPT: "#0072B2", Fate.TORN: "#B07700", Fate.LOST: "#D55E00"}
 STYLE = """
@@ -57,7 +58,8 @@ LEGEND = {
 }
 
 
-Role = Callable[[int], str]  # a claim's words about an operation, by its number; empty for others
+# A claim's words about an operation, by the operation's number; empty if the claim is not about it.
+Role = Callable[[int], str]
 
 
 def svg(
@@ -69,8 +71,11 @@ def svg(
     legend: bool = True,
     columns: Columns = WIDE,
 ) -> str:
-    """Return the picture as an ``<svg>`` element. Operations with a ``role`` are framed; ``found`` is the evidence
-    after the crash. Lost, torn and deciding writes, data of operations, and what made the rest durable are bold."""
+    """Return the picture as an ``<svg>`` element.
+
+    Operations with a ``role`` in the claim are framed. ``found`` is the evidence after the crash. Bold text marks lost,
+    torn and deciding writes, the data of operations, and the events that made other writes durable.
+    """
     below = columns.below
     root = Xml.Element(
         "svg",
@@ -112,7 +117,7 @@ def svg(
 
 
 def mark(fate: Fate) -> str:
-    """Return the mark of ``fate`` as an ``<svg>`` element of the size of a letter."""
+    """Return the mark of ``fate`` as an ``<svg>`` element with the size of a letter."""
     root = Xml.Element(
         "svg",
         {"xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 16 16", "width": "16", "height": "16",
@@ -132,7 +137,7 @@ def _row(
     *,
     seals: bool,
 ) -> int:
-    """Draw ``event``, which makes durable what is there if it ``seals``; return the height of its row."""
+    """Draw ``event``, and return the height of its row. An event that ``seals`` makes earlier writes durable."""
     put_text(root, columns.time, y + 4, at(event.seconds), "quiet", anchor="end")
     disk, edge, most, below = columns.disk, columns.width - 8, columns.most_lines, columns.below
     match event:
@@ -161,7 +166,7 @@ def _row(
 
 
 def _gap(root: Xml.Element, seconds: float, y: int, columns: Columns) -> int:
-    """Draw a long pause at ``y``; return the height of its row, 0 for a short one."""
+    """Draw a long pause at ``y``, and return the height of its row. Draw nothing for a short pause, and return 0."""
     if seconds < LONG:
         return 0
     put_rule(root, 8, y, columns.disk - 26, y, dash="1 5")
@@ -171,7 +176,7 @@ def _gap(root: Xml.Element, seconds: float, y: int, columns: Columns) -> int:
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int, columns: Columns) -> int:
-    """Draw an operation in a frame, with its role; return the height of its row."""
+    """Draw an operation in a frame, with its role in the claim. Return the height of its row."""
     asked, x, width, most = role(number), columns.program, columns.program_width, columns.most_lines
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(x - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
@@ -184,7 +189,7 @@ def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role:
 
 
 def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
-    """Draw a filled square, a filled circle, half a square, or a crossed-out outline."""
+    """Draw the mark of ``fate``: a filled square, a filled circle, half a square, or a crossed-out outline."""
     colour = COLOURS[fate]
     square = {"x": str(x - 6), "y": str(y - 6), "width": "12", "height": "12", "stroke": colour, "stroke-width": "2"}
     match fate:
@@ -201,7 +206,8 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
 
 
 def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str, most: int) -> int:
-    """Add ``said`` in at most ``most`` lines, and return their number; a cut text has the whole as its title."""
+    """Add the text ``said`` in at most ``most`` lines, and return the number of lines. If the text is cut, the whole
+    text is the element's title."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
     few = parts[:most]
     if len(few) < len(parts):
@@ -214,7 +220,8 @@ def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, st
 def put_text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
-    """Add a line of text that begins at (``x``, ``y``), or ends there (by ``anchor``); its title is ``whole``."""
+    """Add a line of text that begins at (``x``, ``y``), or that ends there (``anchor``). ``whole`` is the title of the
+    line."""
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
     element.text = clean(said)
     if whole:

@@ -1,5 +1,5 @@
-"""Escape text from outside (kernels, tools, file names) for documents. A :class:`Raw` is not escaped again. Blanks and
-line ends become one blank, since they have a meaning in Markdown and LaTeX."""
+"""Escapes for text from outside (kernels, tools, file names) in documents. A :class:`Raw` text is already escaped. Each
+run of blanks and line ends becomes one blank, since these have a meaning in Markdown and LaTeX."""
 
 import re
 import unicodedata
@@ -18,7 +18,7 @@ _TEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\symbol{34}",  # babel gives the letter a meaning in some languages
+    '"': r"\symbol{34}",  # in some languages, babel gives this character a meaning
     "`": r"\`{}",
     "×": r"$\times$",
     "·": r"$\cdot$",
@@ -27,25 +27,26 @@ _TEX = {
     "—": r"\textemdash{}",
     "…": r"\ldots{}",
 }
-_DASHES = re.compile("-(?=-)")  # two of them would become one long one
+_DASHES = re.compile("-(?=-)")  # LaTeX would make one long dash of two dashes
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>&|~$#])")
 _NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 REPLACEMENT = "\ufffd"
 
 
 class Raw(str):
-    """Text in the document's own language."""
+    """Text that is already in the language of the document."""
 
     __slots__ = ()
 
 
 def clean(text: str) -> str:
-    """Return ``text`` with U+FFFD for control characters and lone surrogates, which no document may hold."""
+    """Return ``text`` with U+FFFD in place of control characters and lone surrogates, which documents must not
+    contain."""
     return _NO_TEXT.sub(REPLACEMENT, text)
 
 
 def tex(text: object) -> Raw:
-    """Return ``text`` for LaTeX with any engine and font encoding; letters that some of them lack become ``?``."""
+    """Return ``text`` for LaTeX with any engine and font encoding. A letter that some of them lack becomes ``?``."""
     return text if isinstance(text, Raw) else Raw(_DASHES.sub("-{}", "".join(map(_tex, _one_line(str(text))))))
 
 

@@ -1,5 +1,5 @@
-"""Results as DataFrames: the table, a row for each cell, or a row for each workload. Counts have up to thousands of
-digits: they are Python's integers (dtype object), each with its binary logarithm in another column."""
+"""Results as DataFrames: the table, a row for each cell, or a row for each workload. Counts may have thousands of
+digits. So they are Python's integers (dtype object), and another column has the binary logarithm of each."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ _EXPLORED = ("explored", "explored_writes", "unmountable", "unmountable_writes")
 _LEGAL = ("legal_writes", "legal_sectors", "exhaustive")
 _LOG2 = ("log2_explored", "log2_explored_writes", "log2_legal_writes", "log2_legal_sectors")
 _STATES = (*_EXPLORED, *_LEGAL, *_LOG2, "torn_share")
-_COUNTS = ("workloads", "failing_workloads")  # small: int64
+_COUNTS = ("workloads", "failing_workloads")  # small counts, which fit into int64
 _VIOLATIONS = ("violations", "log2_violations")
 _FLOATS = (*_LOG2, "log2_violations", "torn_share")
 CELL_FIELDS = (*_PLACE, "verdict", *_STATES, *_COUNTS, *_VIOLATIONS, "evidence", "reason", "witness")
@@ -27,8 +27,8 @@ WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATI
 
 
 def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
-    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all columns; empty if a property was not probed. Rows are
-    properties under their family (a two-level index), in Table 1's order."""
+    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all columns. A mark is empty if the property was not probed.
+    Rows are properties under their family (a two-level index), in the order of Table 1."""
     rows = [
         (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
         for family, named in families_of(columns)
@@ -43,15 +43,18 @@ def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
 
 
 def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each cell, with :data:`CELL_FIELDS`, column by column in the order of Table 1. ``workloads``
-    counts those that tested the property, ``failing_workloads`` those that broke it, in ``violations`` explored states;
-    ``witness`` is a path in the run directory. A missing text is empty."""
+    """Return a row for each cell, with :data:`CELL_FIELDS`, column by column in the order of Table 1.
+
+    ``workloads`` is the number of workloads that tested the property. ``failing_workloads`` of them broke it, in
+    ``violations`` explored states. ``witness`` is a path in the run directory. A missing text is empty.
+    """
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
 
 
 def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`); a recording occurs in all its cells."""
+    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`). A recording has a row in each of its
+    cells."""
     rows = [
         _workload(column, cell, workload)
         for column in columns
@@ -62,7 +65,7 @@ def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> pd.DataFrame:
-    """Return ``rows`` as objects, so that integers stay exact; logarithms and shares are floats, NaN if unknown."""
+    """Return ``rows`` as objects, so that integers stay exact. Logarithms and shares are floats; NaN if unknown."""
     frame = pd.DataFrame(rows, columns=list(fields), dtype=object)
     kinds = {**dict.fromkeys(_COUNTS, "int64"), **dict.fromkeys(_FLOATS, "float64")}
     return frame.astype({field: kind for field, kind in kinds.items() if field in fields})
@@ -104,7 +107,7 @@ def _violations(count: int) -> dict[str, Any]:
 
 
 def _states(states: States) -> dict[str, Any]:
-    unknown = "" if states.legal_writes else 0  # in older results
+    unknown = "" if states.legal_writes else 0  # missing in older results
     return {
         **{name: getattr(states, name) for name in (*_EXPLORED, *_LEGAL)},
         **{name: log2(getattr(states, name.removeprefix("log2_")) or 0) for name in _LOG2},
@@ -115,7 +118,8 @@ def _states(states: States) -> dict[str, Any]:
 
 
 def _torn_share(states: States) -> float:
-    """Return the explored part of the legal torn states (0 to 1); the counts are too large for a division."""
+    """Return the explored share of the legal torn states (0 to 1). The counts are too large for a division of
+    floats."""
     if states.explored_torn is None or states.legal_torn <= 0:
         return math.nan
     if states.explored_torn <= 0:

@@ -1,4 +1,4 @@
-"""Results with hundreds of rows as grids, by :mod:`bob.catalogue.places`."""
+"""Results with hundreds of rows as grids. :mod:`bob.catalogue.places` knows the place of each row in a grid."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,8 @@ from bob.claim.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid of one configuration; ``down`` and ``across`` are those with a cell, in the order of the layout."""
+    """A grid of one configuration. ``down`` and ``across`` are the names of the rows and columns that have a cell, in
+    the order of the layout."""
 
     layout: Layout
     down: tuple[str, ...]
@@ -19,7 +20,7 @@ class Grid:
     cells: Mapping[tuple[str, str], Answer]
 
     def rows(self) -> Iterator[tuple[str, list[Answer | None]]]:
-        """Yield the rows, each with its name and its cells; None if nothing was asked."""
+        """Yield the rows, each with its name and its cells. A cell is None if its question was not asked."""
         for down in self.down:
             yield down, [self.cells.get((down, across)) for across in self.across]
 
@@ -42,12 +43,12 @@ def grids(column: SubjectResult) -> list[Grid]:
 
 
 def listed(column: SubjectResult) -> SubjectResult:
-    """Return ``column`` without the cells that are in grids."""
+    """Return ``column`` without the cells that grids show."""
     return replace(column, answers=tuple(cell for cell in column.answers if place_of(cell.name) is None))
 
 
 def finishes(cell: Answer) -> str:
-    """Return the finishes of failing workloads of a cell, in words."""
+    """Return in words the finishes of the workloads that fail in a cell."""
     asked = {workload.finish for workload in cell.recordings}
     failing = dict.fromkeys(workload.finish for workload in cell.recordings if workload.verdict is Verdict.FAILS)
     if len(asked) > 1 and failing.keys() == asked:

@@ -1,5 +1,6 @@
-"""Points as JUnit XML for a CI. There is no standard for it: Jenkins' plugin xunit checks a schema; GitLab, GitHub's
-reporters and others read the same. An unknown point is an ``error``, which all of them count as a failure."""
+"""The points of a result (:mod:`bob.report.points`) as JUnit XML for a CI. JUnit XML has no standard: Jenkins' plugin
+xunit checks a schema; GitLab, GitHub's reporters and others read the same form. An unknown point is an ``error``,
+which all of them count as a failure."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree
@@ -12,10 +13,10 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "
 
 
 def to_junit(suites: Sequence[Suite]) -> str:
-    """Return ``suites`` as XML in UTF-8; characters that XML cannot have become U+FFFD."""
+    """Return ``suites`` as XML in UTF-8. A character that XML does not allow becomes U+FFFD."""
     root = ElementTree.Element("testsuites", {"name": "bob", **_counts(suites)})
     known = [suite.seconds for suite in suites if suite.seconds is not None]
-    if known:  # suites of one run share its time
+    if known:  # all suites of one run have the run's time
         root.set("time", str(max(known)))
     for suite in suites:
         root.append(_suite(suite))
@@ -27,7 +28,7 @@ def _suite(suite: Suite) -> ElementTree.Element:
     made = ElementTree.Element("testsuite", {"name": _line(suite.name), **_counts([suite])})
     made.set("skipped", str(suite.count(Outcome.SKIPPED)))
     if suite.started:
-        made.set("timestamp", _line(suite.started).removesuffix("Z"))  # readers expect no zone
+        made.set("timestamp", _line(suite.started).removesuffix("Z"))  # readers expect a time without a zone
     if suite.about:
         about = ElementTree.SubElement(made, "properties")
         for name, value in suite.about:

@@ -1,5 +1,5 @@
-"""Print text and tables in lines that are broken where people would break them, without blanks at their ends. The owner
-of the rich Console sets its width and the colours of the styles ``bob.*``."""
+"""The printing of text and tables in lines that are broken where people would break them, without blanks at their ends.
+The caller, who owns the rich Console, sets its width, and the colours of the styles ``bob.*``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from bob.report.nearby import witness_command
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """A renderable: ``inner`` without blanks at the ends of lines, which rich adds to tables."""
+    """A renderable that shows ``inner`` without the blanks that rich adds at the ends of lines in tables."""
 
     inner: RenderableType
 
@@ -35,25 +35,26 @@ class Trimmed:
 
 
 def print_indented(console: Console, what: RenderableType, indent: int, style: str = "") -> None:
-    """Print ``what`` (a text has this ``style``) with each line indented by ``indent`` columns."""
+    """Print ``what`` with each line indented by ``indent`` columns. If it is a text, it has this ``style``."""
     shown = Text(what, style) if isinstance(what, str) else what
     console.print(Trimmed(Padding(shown, (0, 0, 0, indent))))
 
 
 def print_hanging(console: Console, mark: str, style: str, text: str, indent: int = 0, gap: int = 1) -> None:
-    """Print ``text`` behind its ``mark``; further lines are aligned with the text."""
+    """Print ``text`` after its ``mark``. Further lines are aligned with the text."""
     grid = Table.grid(padding=(0, gap, 0, 0))
     grid.add_row(Text(mark, style), Text(text))
     print_indented(console, grid, indent)
 
 
 def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
-    """Print a title, each part with its style; a list of mount options is broken after commas."""
+    """Print a title, each of its parts with a style. A list of mount options is broken after commas."""
     console.print(Trimmed(broken(Text.assemble(*parts), console.width)))
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """Print the command that shows ``witness``, if any, on one line: a shell takes no broken command."""
+    """Print the command that shows ``witness`` again, if there is one. It stands on one line, since a shell does not
+    accept a broken command."""
     if command := witness_command(run, witness):
         console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 
@@ -73,7 +74,7 @@ def broken(text: Text, width: int) -> Text:
 
 
 def letters(place: int) -> str:
-    """Return a ... z, then aa, ab ..."""
+    """Return the letters of column ``place``: a ... z, then aa, ab ..."""
     more, letter = divmod(place, len(ascii_lowercase))
     return (letters(more - 1) if more else "") + ascii_lowercase[letter]
 
@@ -85,7 +86,8 @@ def narrow_table(
     padding: int = 2,
     first: int | None = None,
 ) -> Table:
-    """Return an empty table with a column for names, at least ``first`` wide, and a column for each of ``heads``."""
+    """Return an empty table. Its first column, at least ``first`` wide, is for names; each of ``heads`` has another
+    column."""
     table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="")
     table.add_column("", min_width=first, no_wrap=True)
     for head in heads:
@@ -97,7 +99,8 @@ MarkRows = Iterable[tuple[str, Sequence[Text]]]
 
 
 def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple[str, MarkRows]], legend: Text) -> None:
-    """Print a table of marks: a column for each of ``names``, or for a letter if they do not fit, with a key."""
+    """Print a table of marks with a column for each of ``names``. If the names do not fit, letters stand for them, with
+    a key."""
     rows = [(family, list(marked)) for family, marked in families]
     first = max(len(name) for _family, marked in rows for name, _marks in marked) + 2
     fits = first + sum(len(name) + 2 for name in names) <= console.width

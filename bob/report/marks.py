@@ -1,4 +1,4 @@
-"""Print tables of marks: several configurations side by side as in Table 1, and the grids of finer tables."""
+"""The printing of tables of marks: several configurations side by side as in Table 1, and the grids of finer tables."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ def print_overview(console: Console, columns: Sequence[ShownColumn]) -> None:
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
-    """Print the marks of grids, then each × with the finishes that show it; ``run`` has the witnesses."""
+    """Print the marks of the grids ``found``, then each × with the finishes that show it. ``run`` has the witnesses."""
     for grid in found:
         _print_grid(console, grid)
         console.print()

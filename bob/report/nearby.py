@@ -1,4 +1,4 @@
-"""Paths and commands for a shell in this directory."""
+"""Paths and commands as a user types them in the current directory."""
 
 import os
 import shlex
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 def witness_command(run: Path, witness: str | None) -> str:
-    """Return the command that shows a witness again, for a shell in this directory; empty without a witness."""
+    """Return the command that shows a witness again, for a shell in the current directory; empty without a witness."""
     return f"bob replay {shlex.quote(str(nearby(run / witness)))}" if witness else ""
 
 
 def nearby(path: Path) -> Path:
-    """Return ``path`` from this directory on if it is inside, else in full."""
+    """Return ``path`` relative to the current directory if it is inside, otherwise the full path."""
     path, here = Path(os.path.normpath(Path.cwd() / path)), Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,5 +1,5 @@
-"""Results as one HTML page: the table, and for each cell what was run, what failed, and the evidence. It needs no
-network, script or other file, unless each witness has a page of its own."""
+"""A result as one HTML page: the table, and for each cell what was run, what failed, and the evidence. The page needs
+no network, script or other file, unless each witness has its own page."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """A cell of the configuration ``place``; ``shown`` is its first way, in the section with its evidence."""
+    """A cell of the configuration ``place``. ``shown`` is the cell's first way to break the property, in a section of
+    the page with the evidence."""
 
     place: str
     cell: Answer
@@ -48,7 +49,7 @@ class PageCell:
 
     @property
     def variants(self) -> str:
-        """How many workloads were run, failed and are unknown, in words."""
+        """The numbers of workloads that were run, that failed and that are unknown, in words."""
         run = len(self.cell.recordings)
         if not run:
             return ""
@@ -59,7 +60,7 @@ class PageCell:
 
     @property
     def finishes(self) -> str:
-        """The finishes of failing workloads, for a cell of a grid only."""
+        """The finishes of failing workloads, if the cell is in a grid; otherwise empty."""
         return finishes(self.cell) if self.is_in_grid else ""
 
     @property
@@ -68,12 +69,12 @@ class PageCell:
 
     @property
     def by_workload(self) -> list[tuple[str, list[ByRecording]]]:
-        """The recordings, grouped by workload; those of one group differ in how they finish."""
+        """The recordings, grouped by workload. Recordings in one group differ in how they finish."""
         return [(name, list(group)) for name, group in groupby(self.cell.recordings, lambda workload: workload.name)]
 
     @property
     def summary(self) -> str:
-        """The cell in a line, for people who cannot see its row and column."""
+        """The cell in one line, for people who cannot see its row and column."""
         said = f"{self.cell.name} on {self.place}: {self.cell.verdict.value}"
         if self.cell.recordings:
             return f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
@@ -82,7 +83,8 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A configuration with its place on the page; ``beside`` has crash states that do not mount or have trouble."""
+    """A configuration with its place on the page. ``beside`` shows crash states that do not mount or have other
+    trouble."""
 
     anchor: str
     column: ShownColumn
@@ -97,18 +99,18 @@ class PageColumn:
 
     @property
     def ways(self) -> list[ShownWay]:
-        """All ways that may have a page for their witness."""
+        """All ways to break a claim whose witness may have its own page."""
         return [*(cell.shown for cell in self.cells.values()), *self.beside]
 
 
 @dataclass(slots=True)
 class _Anchors:
-    """Gives out ids, or names of files, each once."""
+    """A giver of ids, or of names of files, each of which it gives once."""
 
     given: set[str] = field(default_factory=set)
 
     def new(self, *words: str) -> str:
-        """Return an id made of ``words`` that a link need not escape, and short enough for a file."""
+        """Return an id made of ``words``. A link need not escape it, and it is short enough for the name of a file."""
         wanted = "--".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:80] or "x" for word in words)
         found, number = wanted, 2
         while found in self.given:
@@ -122,8 +124,8 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and file of each witness, then the table, each with its path. All link to a site's folder
-    ``home``, a URL relative to the table."""
+    """Yield the page and the file of each witness, then the page of the table, each with its path. All pages link to a
+    site's folder ``home``, a URL relative to the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 
@@ -158,8 +160,8 @@ def _render(shown: Sequence[PageColumn], home: str = "") -> str:
 
 
 def _laid_out(columns: Sequence[ShownColumn], folder: str = "") -> list[PageColumn]:
-    """Return each of ``columns`` with its place on the page; with a ``folder``, each readable witness has a page of its
-    own in there, CONFIGURATION/PROPERTY.html."""
+    """Return each of ``columns`` with its place on the page. With a ``folder``, each readable witness gets a page in
+    that folder, CONFIGURATION/PROPERTY.html."""
     anchors = _Anchors({"table", "reading", "measured", "comparison", "configurations", "top"})
     return [_page_column(column, anchors, folder) for column in columns]
 
@@ -190,7 +192,8 @@ def _page_column(column: ShownColumn, anchors: _Anchors, folder: str) -> PageCol
 
 
 def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = "") -> ShownWay:
-    """Return the first of ``ways``, without the story of its witness if the file cannot be read."""
+    """Return the first of ``ways``, with the story of its witness. If bob cannot read the witness, the story is left
+    out."""
     way = ways[0] if ways else Way("", 0)
     try:
         return shown_way(anchor, way, run, where, page)

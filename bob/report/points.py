@@ -1,5 +1,6 @@
-"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question; the points of one configuration, or
-one program, are a *suite*. Against a table of expectations, a point passes if its verdict is the expected one."""
+"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question. A *suite* has the points of one
+configuration, or of one program. If a table of expectations is given, a point passes if its verdict is the expected
+one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from bob.text import plural
 
 
 class Outcome(StrEnum):
-    """The outcome of a point; UNKNOWN for example after the loss of a guest."""
+    """The outcome of a point. UNKNOWN is for example the outcome after the loss of a guest."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -32,8 +33,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One question. ``message`` says why it did not pass; ``details`` end with the command that shows a violation
-    again, if any. ``is_better``: it FAILED, but because less is broken than expected."""
+    """The answer to one question. ``message`` says why the point did not pass. ``details`` end with the command that
+    shows a violation again, if there is a witness. ``is_better`` says that it FAILED because less is broken than
+    expected."""
 
     name: str
     outcome: Outcome
@@ -44,8 +46,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Points that belong together. ``started`` is ISO 8601, ``seconds`` the whole run's (None: unknown). ``about`` has
-    the conditions by name; ``notes`` belong to no single point."""
+    """Points that belong together. ``started`` is ISO 8601. ``seconds`` are those of the whole run (None: unknown).
+    ``about`` has the conditions of the measurement by name. ``notes`` belong to no single point."""
 
     name: str
     points: tuple[Point, ...]
@@ -68,9 +70,9 @@ _NO_REASON = "the result does not give a reason"
 
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
-    """Return the suites of ``result``, whose files are in ``folder``: for a table one for each configuration
-    (``within`` precedes its name), with a point for each property. A question has points for expectations and falls of
-    the kernel, a program for file systems and models."""
+    """Return the suites of ``result``, whose files are in ``folder``. A table has one suite for each configuration,
+    with a point for each property. A question has points for its expectations and for falls of the kernel. A program
+    has points for file systems and models. ``within`` precedes the name of a suite."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:
@@ -108,7 +110,8 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
-    """Return a suite for each configuration of B. A cell passes if A expects it, and is skipped if a side lacks it."""
+    """Return a suite for each configuration of table B. A cell passes if table A expects its verdict. It is skipped if
+    a table lacks it."""
     result = comparison.b.result
     if result is None:
         return ()
@@ -128,7 +131,7 @@ def _point(cell: Answer, folder: Path) -> Point:
 
 
 def _judged(answer: Answer, name: str, broken: str, details: Iterable[str]) -> Point:
-    """Return the point of ``answer``; ``broken`` is the message of one that fails without evidence."""
+    """Return the point of ``answer``. ``broken`` is the message of a failed point without evidence."""
     match answer.verdict:
         case Verdict.FAILS:
             message = answer.evidence or broken
@@ -195,7 +198,7 @@ def _ways(answer: Answer, folder: Path) -> Iterator[str]:
 
 
 def _program(subject: SubjectResult, folder: Path) -> Point:
-    """Return the point of a program on a file system, or by a model; a wrong model fails."""
+    """Return the point of a program on a file system, or by a model. If the model is wrong, its point fails."""
     answer, model, name = subject.answer, subject.model, _named(subject)
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]

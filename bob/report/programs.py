@@ -1,4 +1,4 @@
-"""Print the answers for a program: whether it survives on each configuration, and what harms it."""
+"""The printing of the answers for a program: whether it survives on each configuration, and what harms it."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from bob.report.rows import style
 from bob.text import plural
 
 SAFE_MEANS = "safe: the checker accepts every explored crash state. This is not a proof."
-MOST_RELIED_ON = 3  # shown reasons of each vulnerability; result.json has all
+MOST_RELIED_ON = 3  # printed reasons of each vulnerability; result.json has all reasons
 
 
 def print_programs(console: Console, result: Result, run: Path) -> None:
@@ -53,7 +53,7 @@ def _print_file_system(console: Console, subject: SubjectResult, run: Path) -> N
 
 
 def seen(subject: SubjectResult, what: str) -> str:
-    """Return how many trees (each is a ``what``) the checker saw, and how often it ran."""
+    """Return in words how many trees the checker saw, and how often it ran. ``what`` is the word for a tree."""
     assert subject.checks is not None
     return f"{plural(subject.checks.trees, what)}, {plural(subject.checks.runs, 'check')}"
 
@@ -91,7 +91,7 @@ def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> No
 
 
 def print_change(console: Console, found: Change) -> None:
-    """Print which vulnerabilities of a program a changed model adds or mends."""
+    """Print which vulnerabilities of a program a change of a model adds or mends."""
     models = (found.before, found.after)
     counts = ", ".join(f"{_vulnerabilities(len(model.answer.ways))} by {model.name}" for model in models)
     print_indented(console, Text.assemble((found.program, "bob.title"), f": {counts}"), 0)

@@ -1,4 +1,4 @@
-"""A table of programs × file systems, and below it what each × rests on, in Markdown."""
+"""A page in Markdown with a table of programs × file systems, and below the table the reasons of each ×."""
 
 from collections.abc import Mapping, Sequence, Set
 
@@ -18,7 +18,7 @@ _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
     """Return the page about ``programs``, with ``configurations`` as columns. An answer at another pace than
-    undisturbed is named ``CONFIGURATION-PACE``. Commands look for witnesses in ``folder``."""
+    undisturbed has the name ``CONFIGURATION-PACE``. Commands on the page look for witnesses in ``folder``."""
     lines = [
         *_head(programs),
         "| program | " + " | ".join(configurations) + " |",
@@ -63,7 +63,8 @@ def _head(programs: Sequence[Result]) -> list[str]:
 
 
 def _cell(program: AskedProgram, answers: Mapping[Pace, SubjectResult]) -> str:
-    """Return a cell, which names the paces that agree together, or no pace if all do."""
+    """Return a cell of the table. If the paces of the recording differ in their answers, the cell names the paces of
+    each."""
     paces: dict[str, list[Pace]] = {}
     for pace, subject in answers.items():
         paces.setdefault(_verdict(subject.answer), []).append(pace)
@@ -80,7 +81,8 @@ def _verdict(answer: Answer) -> str:
 
 
 def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
-    """Return the lines about one answer; ways that are ``known`` from an earlier pace are only counted."""
+    """Return the lines about one answer. Ways to break the program that are ``known`` from an earlier pace are only
+    counted."""
     answer, checks = subject.answer, subject.checks
     assert checks is not None
     explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"

@@ -1,4 +1,5 @@
-"""Losses that the documentation of shipped programs leaves open (reports/published/promises.toml, docs/formats.md)."""
+"""Losses that the documentation of shipped programs does not rule out (reports/published/promises.toml,
+docs/formats.md)."""
 
 from functools import cache
 
@@ -15,7 +16,7 @@ _HINT = "see docs/formats.md"
 
 
 class LeftOpen(Declaration, frozen=True):
-    """Losses that the documentation of ``programs`` does not rule out; ``because`` says why not."""
+    """Losses that the documentation of ``programs`` does not rule out; ``because`` says why it does not."""
 
     programs: tuple[NonEmpty, ...]
     losses: tuple[Consequence, ...]
@@ -32,15 +33,16 @@ class PromisesDeclaration(Declaration, frozen=True):
 
 @cache
 def promises() -> tuple[LeftOpen, ...]:
-    """Return the losses left open, in the order of the file. Raise MalformedError if it is damaged."""
+    """Return the losses that documentation does not rule out, in the order of the file. Raise MalformedError if the
+    file is damaged."""
     text = toml(shipped("reports/published") / _FILE, _HINT)
     with mistakes_in(_FILE, _HINT, MalformedError):
         return declared(PromisesDeclaration, text).open
 
 
 def left_open(program: AskedProgram) -> tuple[LeftOpen, ...]:
-    """Return what the documentation of ``program`` leaves open; nothing unless bob ships a program with these files. A
-    user's program may have the name of a shipped one."""
+    """Return the losses that the documentation of ``program`` does not rule out. Return none unless bob ships a program
+    with these files: a user's program may have the name of a shipped one."""
     found = tuple(one for one in promises() if program.name in one.programs)
     return found if found and program.digest == _shipped_digest(program.name) else ()
 
@@ -51,6 +53,6 @@ def _shipped_digest(name: str) -> str:
 
 
 def is_left_open(program: AskedProgram, answer: Answer) -> bool:
-    """Return whether the documentation of ``program`` leaves open every way to break ``answer``."""
+    """Return whether the documentation of ``program`` rules out none of the ways to break it in ``answer``."""
     losses = {loss for one in left_open(program) for loss in one.losses}
     return bool(answer.ways) and all(way.consequence in losses for way in answer.ways)

@@ -1,6 +1,10 @@
-"""Draw the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT: one row a step, one frame a file. On the
-right, a line joins a sync to what it makes durable. On the left, an arrow is an order that the program needs but that
-nothing gives, and a bracket joins calls that must persist together. Lines differ in shape, not in colour alone."""
+"""A drawing of the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT. Each step has a row, and the steps
+on a file have a frame, a *module*.
+
+On the right, a line joins a sync to the steps that it makes durable. On the left, an arrow is an order that the program
+needs but that nothing ensures. A bracket joins calls that must persist together. Lines differ in shape, not only in
+colour.
+"""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -17,8 +21,9 @@ from bob.story.timeline import Fate
 from bob.text import plural
 
 NEEDED, GIVEN, TOLD = COLOURS[Fate.LOST], COLOURS[Fate.KEPT], COLOURS[Fate.DURABLE]
-ROW, HEAD, GAP, LINE = 22, 24, 12, 16  # heights in pixels: a row, a module's name, between modules, a line
-BOX, LANE, MARGIN = 520, 16, 12  # widths in pixels: a module, a line beside modules, the margin
+# Heights in pixels: of a row, of a module's name, of the space between modules, and of a line of text.
+ROW, HEAD, GAP, LINE = 22, 24, 12, 16
+BOX, LANE, MARGIN = 520, 16, 12  # widths in pixels: of a module, of a line beside the modules, and of the margin
 STYLE = """
 .bob-protocol { color-scheme: light dark; color: var(--ink, CanvasText); }
 .bob-protocol text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, monospace; fill: currentColor; }
@@ -31,7 +36,8 @@ STYLE = """
 
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
-    """Return the diagram of a recording with needs from ``ways``: first the shortest of each kind, then others."""
+    """Return the diagram of a recording's protocol, with the program's needs from ``ways`` to break it. The shortest
+    need of each kind comes first, then all others."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()
@@ -43,8 +49,8 @@ def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
 
 
 def picture(result: Result, *, is_dot: bool = False) -> str:
-    """Return the update protocol of a run as SVG or DOT, with the needs that answers about its first recording name.
-    Raise UsageError if none is known."""
+    """Return the update protocol of a run as SVG or DOT. It shows the needs that the answers about the run's first
+    recording name. Raise UsageError if the run has no protocol."""
     if not result.protocols:
         hint = "older runs lack it, and so do runs in which bob could not follow the program's calls"
         raise UsageError(f"this run of {result.program_name} lacks an update protocol", hint=hint)
@@ -81,7 +87,8 @@ def svg(made: Diagram, title: str) -> str:
 
 
 def dot(made: Diagram, title: str) -> str:
-    """Return the diagram for Graphviz: modules are clusters; orders that syncs give are solid, needed ones dashed."""
+    """Return the diagram for Graphviz. Modules are clusters; solid lines are orders that syncs ensure, dashed lines are
+    needed orders."""
     lines = [f"digraph protocol {{\n  label={_quote(title)};\n  node [shape=box, fontname=monospace];"]
     inside = {place for first, end in made.modules for place in range(first, end)}
     for number, (first, end) in enumerate(made.modules):
@@ -117,7 +124,7 @@ def told(made: Diagram) -> str:
 
 
 def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], int]:
-    """Draw the rows; return the middle of each, and where they end."""
+    """Draw the rows. Return the vertical middle of each row, and where the rows end."""
     begins = dict(made.modules)
     y: list[int] = []
     at = MARGIN
@@ -137,7 +144,7 @@ def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], i
 
 
 def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int) -> None:
-    """Draw a frame; several rows have a head that says what they are about."""
+    """Draw the frame of a module. If it has several rows, a head says what they are about."""
     head = HEAD if len(rows) > 1 else 0
     corner = {"x": str(left), "y": str(y), "width": str(BOX), "rx": "4"}
     if head:
@@ -147,7 +154,7 @@ def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int
 
 
 def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone: bool) -> None:
-    """Draw a row; if it is alone in its module, with its file and its process."""
+    """Draw a row. If it is alone in its module, draw also its file and its process."""
     first = row.first
     if row.is_gap:
         put_text(root, left + 8, y + 4, _said(row), "quiet")
@@ -164,7 +171,7 @@ def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone:
 
 
 def _put_cut(root: Xml.Element, x: int, y: int, said: str, width: int, style: str) -> None:
-    """Put a line of text, cut to ``width``; the whole of a cut one is its title."""
+    """Draw a line of text, cut to ``width``. If the text is cut, the whole text is its title."""
     most = int(width / LETTER)
     is_long = len(said) > most
     put_text(root, x, y, f"{said[: most - 1]}…" if is_long else said, style, whole=said if is_long else "")
@@ -182,7 +189,7 @@ def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], 
 
 
 def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> None:
-    """Draw a line from the first row that a sync makes durable down to the sync."""
+    """Draw a line that leads from the first row that a sync makes durable down to the sync."""
     first, last, sync = y
     _path(root, f"M{box} {first} H{x} V{sync} H{box + 7}", GIVEN, 1.8)
     if last != first:
@@ -191,7 +198,8 @@ def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> 
 
 
 def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: Sequence[int]) -> None:
-    """Draw a numbered arrow from the steps that must be there first, or a bracket around a group."""
+    """Draw what the program needs: a numbered arrow from the steps that must be there first, or a bracket around a
+    group."""
     ends = [y[place] for place in (*need.first, *need.then)]
     for place in need.first:
         _path(root, f"M{box} {y[place]} H{x}", NEEDED, 2, "" if not need.then else "6 3")
@@ -207,7 +215,7 @@ def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: S
 
 
 def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
-    """Put a legend and what is relied on below the picture; return where they end."""
+    """Draw below the picture a legend, and sentences about the needs. Return where they end."""
     keys = []
     if any(row.first.kind is StepKind.SYNC for row in made.rows):
         keys.append(("a sync, and the steps that it makes durable", GIVEN, ""))
@@ -237,7 +245,7 @@ def _heading(rows: Sequence[DiagramRow]) -> str:
 
 
 def _about(rows: Sequence[DiagramRow]) -> str:
-    """Return the file that a module is about, or the directory of several."""
+    """Return the file that a module is about; if it is about several files, return their directory."""
     paths = {step.path for row in rows for step in row.steps}
     first = rows[0].first.path or "/"
     return first if len(paths) == 1 else f"{first.rsplit('/', 1)[0]}/… ({plural(len(paths), 'file')})"
@@ -261,7 +269,8 @@ def _said(row: DiagramRow, path: str = "") -> str:
 
 
 def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a lane for each span, without overlaps in a lane; the shortest are next to the modules, in lane 0."""
+    """Return a lane for each span. Spans in one lane do not overlap. The shortest spans are in lane 0, next to the
+    modules."""
     lanes: dict[int, int] = {}
     taken: list[list[tuple[int, int]]] = []
     for number in sorted(range(len(spans)), key=lambda one: (spans[one][1] - spans[one][0], spans[one])):

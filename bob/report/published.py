@@ -1,5 +1,5 @@
 """The published table, and known reasons why a kernel of today differs from it (reports/published/, docs/formats.md). A
-blank means that no violation was found, not that the property holds."""
+blank in the published table means that no violation was found, not that the property holds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from bob.resources import shipped
 from bob.schema import Declaration, OneLine, declared, field, mistakes_in, toml
 from bob.witness.traits import WORDS, Trait, Traits
 
-OSDI14 = "osdi14"  # its name on the command line
+OSDI14 = "osdi14"  # the name of the published table on the command line
 
 _TABLE, _REASONS = "osdi14-table1.json", "osdi14-reasons.toml"
 Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -27,7 +27,7 @@ Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published table: ``fails`` has by property the configurations with a reported violation."""
+    """A published table. ``fails`` has for each property the configurations with a reported violation."""
 
     source: str
     configurations: tuple[str, ...]
@@ -35,17 +35,17 @@ class Published:
 
 
 class Direction(StrEnum):
-    """The direction of a difference from the published table."""
+    """The direction in which a run differs from the published table."""
 
-    FOUND = "found"  # bob finds a violation, the published table is blank
-    NOT_FOUND = "not found"  # bob finds none, the published table has a ×
+    FOUND = "found"  # bob finds a violation where the published table is blank
+    NOT_FOUND = "not found"  # bob finds no violation where the published table has a ×
     ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A cell of a run that differs from the published table. ``shown`` is what its witness, if any, shows; ``unlike``
-    has the configurations with another verdict in this row of the run."""
+    """A cell of a run that differs from the published table. ``shown`` has the traits of the cell's witness, if it has
+    one. ``unlike`` has the configurations with another verdict in the same row of the run."""
 
     configuration: str
     name: str
@@ -55,10 +55,13 @@ class Difference:
 
 
 class Reason(Declaration, frozen=True, eq=False):
-    """The reason why cells differ from the published table. ``configurations`` and ``properties`` are names or globs;
-    ``measured`` are kernel versions. ``background``: the name now means other code; which change matters is unknown. A
-    violation's witness must show one word of each trait in ``shows``; those in ``like`` must have the cell's
-    verdict."""
+    """The reason why some cells differ from the published table.
+
+    ``configurations`` and ``properties`` are names or globs, and ``measured`` are versions of kernels. ``background``
+    says that the name of a configuration now means other code, but not which change in that code matters. The witness
+    of a violation must show one word of each trait in ``shows``. If there is ``like``, that configuration must have the
+    same verdict as the cell.
+    """
 
     title: OneLine
     direction: Direction
@@ -78,7 +81,8 @@ class Reason(Declaration, frozen=True, eq=False):
         )
 
     def fits(self, difference: Difference) -> bool:
-        """Return whether the reason explains ``difference``: its witness does not contradict it."""
+        """Return whether the reason explains ``difference``, that is, whether the cell and its witness fit the
+        reason."""
         if not self.speaks_of(difference.configuration, difference.name, difference.direction):
             return False
         if difference.direction is Direction.NOT_FOUND:
@@ -89,14 +93,15 @@ class Reason(Declaration, frozen=True, eq=False):
 
     @property
     def sentences(self) -> str:
-        """The reason in sentences, with the kernels of the measurement."""
+        """The reason in sentences, with the kernels on which it was measured."""
         if self.background:
             return f"{self.because} Which part of that code makes the difference is not yet explained."
         return f"{self.because} (Measured on {', '.join(self.measured)}.)" if self.measured else self.because
 
 
 def reason_for(reasons: Sequence[Reason], difference: Difference) -> Reason | None:
-    """Return the first of ``reasons`` that fits; a background reason only if no other fits."""
+    """Return the first of ``reasons`` that fits ``difference``. A background reason counts only if no other reason
+    fits."""
     fitting = [reason for reason in reasons if reason.fits(difference)]
     return min(fitting, key=lambda reason: reason.background, default=None)
 
@@ -120,18 +125,19 @@ class ReasonsDeclaration(Declaration, frozen=True):
 
 
 def load_reasons(path: Path) -> tuple[Reason, ...]:
-    """Return the reasons in the file ``path``. Raise MalformedError if one is damaged or can fit no row."""
+    """Return the reasons in the file ``path``. Raise MalformedError if a reason is damaged, or cannot fit any row."""
     text = toml(path, "see docs/formats.md")
     with mistakes_in(path.name, "see docs/formats.md", MalformedError):
         return tuple(map(_checked, declared(ReasonsDeclaration, text).reason))
 
 
 def _checked(reason: Reason) -> Reason:
-    """Return ``reason`` in one line. Raise UsageError if it can fit no row, or no witness."""
+    """Return ``reason`` with its text in one line. Raise UsageError if the reason cannot fit any row, or any
+    witness."""
     for glob in reason.properties:
         if not any(fnmatchcase(name, glob) for name in TITLES):
             raise UsageError(f"reason {reason.title!r}: unknown property {glob!r}")
-    for trait, words in reason.shows.items():  # a slip would fit nothing
+    for trait, words in reason.shows.items():  # a mistyped name would fit nothing
         if unknown := [word for word in words if word not in WORDS[trait]]:
             said = f"reason {reason.title!r}: unknown word {unknown[0]!r} for {trait}"
             raise UsageError(said, hint=meant(unknown[0], WORDS[trait], "known words"))

@@ -29,22 +29,23 @@ FAMILIES = {
         "append-any": "Append → Any op",
         "directory-op-any": "Dir op → Any op",
     },
-}  # rows by family in the order of Table 1 (docs/design.md, section 4), with the paper's titles
+}  # for each family its rows, in the order of Table 1 (docs/design.md, section 4), with the paper's titles
 TITLES = {name: title for titles in FAMILIES.values() for name, title in titles.items()}
 
 MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
-MARKS_IN_GRID = {**MARKS, Verdict.HOLDS: "·"}  # a word is too wide for sixteen columns; there is a legend
+# Grids have sixteen columns, too many for a word in each cell; a legend explains the mark.
+MARKS_IN_GRID = {**MARKS, Verdict.HOLDS: "·"}
 
 _ORDER = {name: row for row, name in enumerate(TITLES)}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return ``names`` once each: those of Table 1 in its order, then others as they come."""
+    """Return ``names``, each once: first those of Table 1 in its order, then others in their own order."""
     return sorted(dict.fromkeys(names), key=lambda name: _ORDER.get(name, len(_ORDER)))
 
 
 def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
-    """Return the properties in ``columns``, family by family, in order."""
+    """Return the properties that occur in ``columns``, by family, in the order of the table."""
     found: dict[str, list[str]] = {family: [] for family in FAMILIES}
     for column in columns:
         for cell in column.answers:
@@ -53,7 +54,8 @@ def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
 
 
 def families_of(columns: Sequence[ShownColumn]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
-    """Return the families with their properties, each with the cells of all ``columns``; None if it was not asked."""
+    """Return the families with their properties, and each property with the cells of all ``columns``. A cell is None if
+    the property was not asked there."""
     configurations = [column.configuration for column in columns]
     known = [{cell.name: cell for cell in one.answers} for one in configurations]
     return [
@@ -63,23 +65,24 @@ def families_of(columns: Sequence[ShownColumn]) -> list[tuple[str, list[tuple[st
 
 
 def style(verdict: Verdict) -> str:
-    """Return the name of a verdict's style; only bob.cli knows its colour."""
+    """Return the name of the style of a verdict. Only bob.cli knows the colour of a style."""
     return f"bob.{verdict.value}"
 
 
 def cells(column: SubjectResult) -> dict[str, Answer]:
-    """Return the cells of a column by the property's name, in the order of the rows."""
+    """Return the cells of a column by the name of their property, in the order of the rows."""
     known = {cell.name: cell for cell in column.answers}
     return {name: known[name] for names in by_family([column]).values() for name in names}
 
 
 def title(name: str) -> str:
-    """Return a property in the paper's words, or its own name if the paper does not have it."""
+    """Return a property in the words of the paper, or its own name if the paper does not have it."""
     return TITLES.get(name, name)
 
 
 def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
-    """Return the meanings of the properties in shipped probes, except broken files, and in ``columns``."""
+    """Return the meanings of the properties in shipped probes and in ``columns``. Damaged files of probes are left
+    out."""
     found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
     for path in sorted(shipped("probes").glob("*.toml")):
         with suppress(OSError, ValueError):

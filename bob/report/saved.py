@@ -21,7 +21,7 @@ from bob.store.run_kind import RunKind, cannot_be_resumed, instead_of_resuming, 
 from bob.text import plural
 
 if TYPE_CHECKING:
-    import pandas as pd  # takes a while to load
+    import pandas as pd  # imported only for types, since its import takes a while
 
 
 STOPPED = "the run was stopped early, so later file systems and paces are missing"
@@ -30,8 +30,8 @@ STOPPED = "the run was stopped early, so later file systems and paces are missin
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
-    """A result and the folder of its files. ``path`` is the place that it was read from (None: not read). Each call
-    computes its table again."""
+    """A result and the folder of its files. ``path`` is the place from which it was read; None if it was not read. Each
+    call of a method computes its table again."""
 
     result: Result
     folder: Path
@@ -50,14 +50,16 @@ class Saved:
         return self.result.answers
 
     def matrix(self) -> pd.DataFrame:
-        """Return the table: properties under their family in rows, configurations in columns. The marks are ``×``
-        (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped); empty if not probed."""
+        """Return the table, with properties under their family in rows, and configurations in columns. The marks are
+        ``×`` (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped). A mark is empty if the property was not
+        probed."""
         from bob.report.frames import matrix
 
         return matrix(self._columns())
 
     def cells(self) -> pd.DataFrame:
-        """Return a row for each cell: verdict, counts, evidence, witness; see :func:`bob.report.frames.cell_frame`."""
+        """Return a row for each cell, with verdict, counts, evidence and witness; see
+        :func:`bob.report.frames.cell_frame`."""
         from bob.report.frames import cell_frame
 
         return cell_frame(self._columns())
@@ -73,8 +75,8 @@ class Saved:
 
 
 def load(path: Path) -> Saved:
-    """Return the result in ``path``: a run directory, or a result document. Raise StoreError if it is missing or cannot
-    be read, MalformedError if it is damaged or has several results."""
+    """Return the result in ``path``, a run directory or a result document. Raise StoreError if the result is missing or
+    cannot be read. Raise MalformedError if it is damaged, or if there are several results."""
     every = load_every(path)
     if len(every) != 1:
         raise MalformedError(f"{result_file(path)} has {len(every)} results", hint="bob show PATH")
@@ -111,7 +113,8 @@ def load_every(path: Path) -> list[Saved]:
 
 
 def load_table(path: Path) -> Saved:
-    """Return the table in ``path``. Raise as :func:`load` does, and MalformedError for a question or a program."""
+    """Return the table in ``path``. Raise as :func:`load` does, and MalformedError for the result of a question or a
+    program."""
     saved = load(path)
     if not saved.result.is_table:
         verb = "try" if saved.result.workload is not None else "app"
@@ -123,7 +126,8 @@ def load_table(path: Path) -> Saved:
 
 
 def result_file(path: Path) -> Path:
-    """Return the result's file in ``path``, a directory or that file. It may be compressed (.xz), or missing."""
+    """Return the file of the result in ``path``, which is a directory or that file. The file may be compressed (.xz),
+    or missing."""
     if not path.is_dir():
         return path
     plain, packed = path / "result.json", path / "result.json.xz"
@@ -131,7 +135,7 @@ def result_file(path: Path) -> Path:
 
 
 def _about(path: Path) -> Mapping[str, Any]:
-    """Return what run.json in ``path`` says of the run; empty if it cannot be read."""
+    """Return what run.json in ``path`` says about the run; empty if bob cannot read it."""
     if not (path / "run.json").is_file():
         return {}
     try:
@@ -141,7 +145,7 @@ def _about(path: Path) -> Mapping[str, Any]:
 
 
 def _check_run(file: Path, document: Mapping[str, Any]) -> None:
-    """Raise MalformedError if ``file`` is the result of another run than the run.json beside it."""
+    """Raise MalformedError if ``file`` is the result of another run than that of the run.json beside it."""
     run = document.get("run", document)
     ids = _about(file.parent).get("id"), run.get("id") if isinstance(run, Mapping) else None
     if file.name.startswith("result.json") and None not in ids and ids[0] != ids[1]:
@@ -150,7 +154,7 @@ def _check_run(file: Path, document: Mapping[str, Any]) -> None:
 
 
 def _instead(path: Path) -> str:
-    """Return a hint for a directory without a result."""
+    """Return a hint for a directory that has no result."""
     if (path / "run.json").is_file():
         if cannot_be_resumed(_about(path)):
             return instead_of_resuming(path)
@@ -169,4 +173,4 @@ _SHOWN_BY = {
     "bob.apm/1": "`bob apm show FILE` shows a model",
     "bob.witness/1": "`bob witness show FILE` shows a witness",
     "bob.witnesses/1": "`bob witness show` shows one of them, by the path that it has in the bundle",
-}  # hints for other documents, by schema
+}  # hints for other documents than results, by their schema

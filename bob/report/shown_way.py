@@ -1,4 +1,4 @@
-"""A way to break a claim, on a page: with the story of its witness, which may have a page of its own."""
+"""A way to break a claim, as a page shows it: with the story of its witness, which may have a page of its own."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bob.report.witness_page import to_html, witness_text
 from bob.witness import bundle
 from bob.witness.document import Witness, read
 
-INDEX = PurePosixPath("index.html")  # the first of several pages
-WITNESSES = "witnesses"  # the folder for pages of witnesses
+INDEX = PurePosixPath("index.html")  # the main page, which has links to the pages of the witnesses
+WITNESSES = "witnesses"  # the folder for the pages of the witnesses
 
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """A way at ``anchor`` of a page. ``where`` says which crash states show it. ``witness``: None if ``run`` lacks the
-    file; ``page`` is the path of the witness's own page, or empty."""
+    """A way to break a claim, at ``anchor`` of a page. ``where`` says which crash states show it. ``witness`` is None
+    if ``run`` lacks the file of the witness. ``page`` is the path of the witness's own page, or empty."""
 
     anchor: str
     way: Way
@@ -37,12 +37,12 @@ class ShownWay:
 
     @property
     def command(self) -> str:
-        """The command that shows the witness again; empty without one."""
+        """The command that shows the witness again; empty without a witness."""
         return witness_command(self.run, self.way.witness)
 
     @property
     def picture(self) -> Markup:
-        """The time line without a legend: the page has one for all of them."""
+        """The time line of the witness without a legend, since the page has one legend for all time lines."""
         found = self.witness
         assert found is not None
         return Markup(svg(found.timeline, found.operations, found.claim.role, found.evidence, legend=False))
@@ -58,7 +58,8 @@ class ShownWay:
 
 
 def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
-    """Return ``way`` at ``anchor`` of a page, with its witness in ``run``. Raise MalformedError if that is damaged."""
+    """Return ``way`` to break a claim at ``anchor`` of a page, with its witness in ``run``. Raise MalformedError if the
+    witness is damaged."""
     shown = ShownWay(anchor, way, run, where)
     if not way.witness or not bundle.is_there(shown.path):
         return shown
@@ -66,8 +67,8 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and file of each witness that has a page, with their places. They link to the answers, and to a
-    site's folder ``home``, a URL relative to the answers."""
+    """Yield the page and the file of each witness that has its own page, each with its path. The pages link to the
+    answers, and to a site's folder ``home``, a URL relative to the answers."""
     for shown in ways:
         if shown.witness is not None and shown.page:
             page = PurePosixPath(shown.page)

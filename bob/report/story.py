@@ -1,5 +1,5 @@
-"""Print the story of a witness: the operations, the time line of the disk, the evidence, and one sentence. The owner of
-the rich Console sets the colours of the styles ``bob.*``; colours repeat what words say."""
+"""The printing of the story of a witness: the operations, the time line of the disk, the evidence, and one sentence.
+The caller, who owns the rich Console, sets the colours of the styles ``bob.*``. Colours only repeat what words say."""
 
 from rich.console import Console
 from rich.rule import Rule
@@ -21,7 +21,7 @@ LEGEND = "The others were pending: kept ones reached the disk all the same, torn
 
 
 def print_story(console: Console, witness: Witness, replay: str) -> None:
-    """Print the story of ``witness``; ``replay`` is the command that shows it again."""
+    """Print the story of ``witness``. ``replay`` is the command that shows the violation again."""
     made = witness.configuration
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
     console.print(Text(f"{witness.title} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
@@ -87,7 +87,8 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """Return the words to append to a system call that is missing in part or in full."""
+    """Return the words that follow a system call whose effect is missing in part or in full; otherwise an empty
+    text."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
@@ -102,5 +103,5 @@ def words(event: WriteEvent) -> str:
 
 
 def at(seconds: float) -> str:
-    """Return a time in milliseconds below one second, else in seconds."""
+    """Return a time in words: below one second in milliseconds, otherwise in seconds."""
     return f"{seconds * 1000:.3f} ms" if abs(seconds) < 1 else f"{seconds:.3f} s"

@@ -1,4 +1,4 @@
-"""Print the table of a run: each configuration's cells, the evidence, and how it was measured."""
+"""The printing of the table of a run: the cells of each configuration, the evidence, and how it was measured."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +31,8 @@ STATES_MEAN = (
 
 
 def print_result(console: Console, result: Result, run: Path) -> None:
-    """Print ``result``, with witnesses in ``run``: all of one configuration, or the table of several with notes."""
+    """Print ``result``, whose witnesses are in ``run``. If it has one configuration, print everything about it. If it
+    has several, print a table of them, and notes."""
     if len(result.subjects) > 1:
         _print_several(console, result, run)
     elif result.subjects:
@@ -72,7 +73,8 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
 
 
 def _several_findings(states: Sequence[int]) -> str:
-    """Return one subject for findings of one kind, by their numbers of states; findings may share states."""
+    """Return one subject of a sentence for findings of one kind, from their numbers of states. Findings may share
+    states."""
     if len(states) == 1:
         return plural(states[0], "crash state")
     least, most = min(states), max(states)
@@ -81,7 +83,7 @@ def _several_findings(states: Sequence[int]) -> str:
 
 
 def _by_reason(answers: Iterable[Answer]) -> dict[tuple[Verdict, str], list[str]]:
-    """Return the names of the unknown and skipped cells, by verdict and reason."""
+    """Return the names of the unknown and skipped cells, by their verdict and reason."""
     names: dict[tuple[Verdict, str], list[str]] = {}
     for cell in answers:
         if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
@@ -124,7 +126,7 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
 
 
 def _print_grids(console: Console, column: SubjectResult, run: Path) -> bool:
-    """Print the grids of a configuration; return whether it has any."""
+    """Print the grids of a configuration. Return whether there are any."""
     found = grids(column)
     if found:
         _print_title(console, column)
@@ -158,7 +160,8 @@ def _table(column: SubjectResult) -> Table:
 
 
 def tally(cell: Answer) -> str:
-    """Return how many workloads tested the property; for a × or a ?, also how many of them have this verdict."""
+    """Return in words how many workloads tested the property of ``cell``. For a × or a ?, say also how many of them
+    have this verdict."""
     asked = len(cell.recordings)
     if not asked or cell.verdict is Verdict.SKIPPED:
         return ""
@@ -204,10 +207,10 @@ def _print_foot(console: Console, result: Result, run: Path) -> None:
 
 
 def foot(result: Result) -> Iterator[tuple[str, str]]:
-    """Yield the conditions of the measurement, a label and a line each."""
+    """Yield the conditions of the measurement, each with a label and one line of text."""
     on = result.environment
     guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"
-    hypervisor = f", QEMU {on.qemu}, libvirt {on.libvirt}" if on.qemu else ""  # empty for a machine of the user's
+    hypervisor = f", QEMU {on.qemu}, libvirt {on.libvirt}" if on.qemu else ""  # empty for a machine that the user gave
     yield "measured", f"{guest}, {on.mkfs_version}{hypervisor}"
     yield "device", result.model.words
     took = _took(result.run.started, result.run.finished)
@@ -225,7 +228,7 @@ def _mounted(result: Result) -> str:
 
 
 def _exhausted(result: Result) -> str:
-    """Return how many of the cells that hold do so in every legal state of whole writes."""
+    """Return in words how many of the cells that hold do so in every legal state of whole writes."""
     held = [cell for cell in result.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in held)
     return f"; {whole} of {len(held)} holds cover{'s' if whole == 1 else ''} every whole state" if whole else ""

@@ -1,4 +1,4 @@
-"""The jinja2 environments of bob's documents."""
+"""The jinja2 environments for bob's documents."""
 
 import re
 from functools import cache
@@ -18,7 +18,8 @@ from bob.version import __version__
 
 
 def environment(**more: Any) -> Environment:
-    """Return an environment with bob's templates and version, and these options; undefined names are errors."""
+    """Return an environment with bob's templates and version, and the further options ``more``. An undefined name is an
+    error."""
     made = Environment(
         loader=PackageLoader("bob.report"),
         undefined=StrictUndefined,
@@ -33,7 +34,7 @@ def environment(**more: Any) -> Environment:
 
 @cache
 def html() -> Environment:
-    """Return the environment of HTML pages, which escapes every value and has the pages' filters."""
+    """Return the environment for HTML pages. It escapes every value, and has the filters that the pages use."""
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
         mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored, whole_states=whole_states,
@@ -51,7 +52,8 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def raised(text: str) -> str:
-    """Return ``text`` with raised exponents of powers of two, in characters that attributes may have, too."""
+    """Return ``text`` with the exponents of powers of two as superscript characters, which attributes may contain,
+    too."""
     return re.sub(r"(?<![\w.])2\^(\d+)", lambda found: "2" + found[1].translate(_RAISED), text)
 
 

@@ -1,5 +1,5 @@
-"""The page of one witness, for people who know file systems but not bob (words: ``witness.html.j2``). It is
-self-contained, and offers the witness for download: a file next to the page, or in it."""
+"""The page of one witness, for people who know file systems but not bob. The template ``witness.html.j2`` has the
+words. The page is self-contained. It offers the witness for download, as a file next to the page or in the page."""
 
 import base64
 import shlex
@@ -19,9 +19,11 @@ from bob.workload.operations import Operation, Workload
 
 
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
-    """Return the page of ``witness``; its commands name the file ``path``. ``table`` (the table's page), ``home`` (a
-    site's folder) and ``download`` (the witness, or :func:`in_link` of it) are URLs relative to the page; ``cell`` is
-    the id of the cell's section. Each may be empty."""
+    """Return the page of ``witness``. Commands on the page name the file ``path``.
+
+    ``table`` (the page of the table), ``home`` (a site's folder) and ``download`` (the witness, or :func:`in_link` of
+    it) are URLs relative to the page. ``cell`` is the id of the section about the cell. Each of the four may be empty.
+    """
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]
@@ -59,16 +61,17 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
 
 
 def witness_text(path: Path) -> str:
-    """Return the document of the witness ``path``, also from a bundle; raise as :func:`bob.witness.bundle.load`."""
+    """Return the document of the witness ``path``, which may be in a bundle. Raise as
+    :func:`bob.witness.bundle.load`."""
     return documents.sealed(documents.text(bundle.load(path))).decode()
 
 
 def in_link(text: str) -> str:
-    """Return a data URL that contains ``text``, which is JSON."""
+    """Return a data URL that contains ``text``, a JSON document."""
     return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
 
 
 def _forms(operations: list[Operation]) -> list[tuple[str, str]]:
-    """Return how these operations are written, and what they do, each kind once."""
+    """Return for each kind of these operations how it is written, and what it does."""
     verbs = dict.fromkeys(write_one(one).split(maxsplit=1)[0] for one in operations)
     return [(GRAMMAR[verb].usage, GRAMMAR[verb].does) for verb in verbs]

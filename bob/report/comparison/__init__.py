@@ -1,1 +1,1 @@
-"""Compare two tables cell by cell: two runs, or a run and the published table."""
+"""The comparison of two tables cell by cell: of two runs, or of a run and the published table."""

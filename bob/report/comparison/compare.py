@@ -1,4 +1,5 @@
-"""Compare each cell of two tables: A, the old side or the reference, and B, the new one (docs/formats.md)."""
+"""The comparison of each cell of two tables (docs/formats.md). Table A is the old side or the reference, table B the
+new side."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,22 +14,22 @@ from bob.report.rows import in_order
 class Kind(StrEnum):
     """The kind of difference in a cell."""
 
-    NEWLY_FAILS = "newly fails"  # B has a violation, A looked and saw nothing
-    NO_LONGER_FAILS = "no longer fails"  # A has a violation, B looked and saw nothing
-    UNDECIDED = "undecided"  # only one side has a verdict; the other is unknown or skipped
-    EXPLORED = "differently explored"  # the same verdict: see :mod:`bob.report.comparison.exploration`
+    NEWLY_FAILS = "newly fails"  # B has a violation; A looked for one and saw none
+    NO_LONGER_FAILS = "no longer fails"  # A has a violation; B looked for one and saw none
+    UNDECIDED = "undecided"  # only one side has a verdict, and the other is unknown or skipped
+    EXPLORED = "differently explored"  # both have the same verdict, see :mod:`bob.report.comparison.exploration`
     ONLY_A = "only in a"
     ONLY_B = "only in b"
     SAME = "same"
 
 
-CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict, and the two differ
+CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict, and the verdicts differ
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of both tables. If one side lacks it, the answer of that side is None. ``notes`` say how exploration
-    differed, and ``reason`` why it differs from the published table, if that is one side."""
+    """A cell of the tables A and B. If one table lacks the cell, its answer is None. ``notes`` say how the exploration
+    differed. If one side is the published table, ``reason`` says why the other one differs from it."""
 
     configuration: str
     name: str
@@ -53,8 +54,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides, cell by cell. ``cells`` are those of ``configurations``, which both sides have: columns in A's order,
-    rows in that of Table 1. ``only_a`` and ``only_b`` are configurations of one side."""
+    """The comparison of two sides, cell by cell. ``cells`` are those of ``configurations``, which both sides have. The
+    columns are in A's order, the rows in that of Table 1. ``only_a`` and ``only_b`` are the configurations that only
+    one side has."""
 
     a: Side
     b: Side
@@ -65,17 +67,17 @@ class Comparison:
 
     @property
     def with_published(self) -> bool:
-        """Whether exactly one side is the published table, so that a difference needs a reason."""
+        """Return whether exactly one side is the published table, so that a difference needs a reason."""
         return self.a.published != self.b.published
 
     @property
     def by_place(self) -> dict[tuple[str, str], Cell]:
-        """The cells by configuration and property."""
+        """The cells, by configuration and property."""
         return {(cell.configuration, cell.name): cell for cell in self.cells}
 
     @property
     def families(self) -> dict[str, list[str]]:
-        """The properties of each family, in the order of the cells."""
+        """The names of the properties in each family, in the order of the cells."""
         found: dict[str, dict[str, None]] = {}
         for cell in self.cells:
             found.setdefault(cell.family, {})[cell.name] = None
@@ -85,7 +87,7 @@ class Comparison:
         return tuple(cell for cell in self.cells if cell.kind in kinds)
 
     def answers(self, cell: Cell) -> Iterator[tuple[str, Side, SideAnswer]]:
-        """Yield the answers to ``cell``, each with its side and the side's letter."""
+        """Yield the answers to ``cell``, each with the letter of its side and with the side."""
         for letter, side, answer in (("A", self.a, cell.a), ("B", self.b, cell.b)):
             if answer is not None:
                 yield letter, side, answer
@@ -95,17 +97,19 @@ class Comparison:
         return len(self.cells) - len(self.of(Kind.ONLY_A, Kind.ONLY_B))
 
     def differs(self, *, strict: bool = False) -> bool:
-        """Return whether a verdict differs; if ``strict``, also whether exploration does, or one side lacks a cell."""
+        """Return whether a verdict differs between the sides. If ``strict``, differences of the exploration count too,
+        and cells that one side lacks."""
         return bool(self.of(*CHANGES, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
 
     @property
     def is_undecided(self) -> bool:
-        """Whether some cell of both sides lacks a verdict or has an unknown one."""
+        """Return whether some cell that both sides have lacks a verdict on one side, or is unknown."""
         compared = (cell for cell in self.cells if cell.kind not in (Kind.ONLY_A, Kind.ONLY_B))
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
     def groups(self) -> Iterator[Group]:
-        """Yield the differing cells, grouped by kind and reason: reasons for single cells first, no reason last."""
+        """Yield the differing cells, grouped by kind and reason. Reasons for single cells come first, cells without a
+        reason last."""
         for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
@@ -115,8 +119,8 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
-    """Return the comparison of ``a``, the old side, with ``b``, the new one. ``reasons`` are used if exactly one side
-    is the published table; they must fit the other side's witness, which is read."""
+    """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
+    table, ``reasons`` may explain a difference. bob then reads the other side's witness, which must fit the reason."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))
@@ -137,7 +141,7 @@ def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
 
 
 def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
-    """Return the kind of difference between two answers; at most one of them may be None."""
+    """Return the kind of difference between two answers. At most one of the answers may be None."""
     if a is None:
         return Kind.ONLY_B
     if b is None:
@@ -158,7 +162,7 @@ def _cell(configuration: str, name: str, a: SideAnswer | None, b: SideAnswer | N
 
 
 def _reason(known: Sequence[Reason], run: Side, cell: Cell) -> Reason | None:
-    """Return the reason why ``cell`` of ``run`` differs from the published table, as seen from the table."""
+    """Return the known reason why ``cell`` of ``run`` differs from the published table."""
     answer = run.columns[cell.configuration][cell.name]
     if answer.said is Said.FAILS:
         found = Difference(cell.configuration, cell.name, Direction.FOUND, run.shown(answer))

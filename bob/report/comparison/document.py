@@ -1,4 +1,4 @@
-"""A comparison as a document, ``bob.comparison/1``; docs/formats.md has its fields."""
+"""The document of a comparison, ``bob.comparison/1``; docs/formats.md has its fields."""
 
 from typing import Any
 

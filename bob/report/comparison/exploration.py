@@ -1,15 +1,19 @@
-"""Say how two runs explored a cell differently for the same verdict. They ran other workloads or finishes, a workload
-changed its verdict, or only one run covered all legal states (of whole or torn writes). Or the numbers of explored
-crash states differ by more than a tenth of the larger one: less is noise (docs/limits.md)."""
+"""Differences between two runs' exploration of a cell for which both have the same verdict.
+
+The runs may have run other workloads or finishes, or the verdict of one workload may differ. Or only one run covered
+all legal states (of whole or torn writes). Or the numbers of explored crash states differ by more than a tenth of the
+larger number: a smaller difference is noise (docs/limits.md).
+"""
 
 from collections.abc import Iterator
 
 from bob.answer.answer import Answer, ByRecording
 from bob.text import compact, plural
 
-NOISE = 0.1  # part of the larger number of explored crash states
+NOISE = 0.1  # share of the larger number of explored crash states
 MANY = 10**6
-"""From here on, binary digits are compared: each sector of a long write that recovery never reads is one digit."""
+"""From this number on, bob compares the numbers of binary digits. Each sector of a long write that recovery never reads
+adds one digit."""
 
 _NAMED = 3
 _LEVELS = {
@@ -20,7 +24,7 @@ _LEVELS = {
 
 
 def differences(a: Answer, b: Answer) -> Iterator[str]:
-    """Yield phrases: how the exploration of ``b`` differs from that of ``a``."""
+    """Yield phrases that say how the exploration of ``b`` differs from that of ``a``."""
     old, new = _by_name(a), _by_name(b)
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]

@@ -1,5 +1,5 @@
-"""A comparison as Markdown or HTML: the conditions, the grid, then each difference and its reason. Commands on a page
-work in the directory that bob wrote it from."""
+"""A comparison as a page in Markdown or HTML: the conditions, the grid of cells, then each difference with its reason.
+Commands on the page work in the directory in which bob wrote it."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,24 +16,24 @@ from bob.report.escape import markdown, markdown_code
 from bob.report.templating import environment, html
 from bob.text import plural
 
-_COLUMNS = 7  # more configurations side by side are wider than a page
+_COLUMNS = 7  # configurations in one grid: more would be wider than a page
 
 _SINCE = {
     Kind.NEWLY_FAILS: "Fails today, and was not found then",
     Kind.NO_LONGER_FAILS: "Was found then, and not today",
     Kind.UNDECIDED: "No verdict today",
-}  # headings if A is the published table
+}  # headings of kinds of differences if A is the published table
 
 _TONES = {
     Kind.NEWLY_FAILS: "fails",
     Kind.NO_LONGER_FAILS: "holds",
     Kind.UNDECIDED: "unknown",
     Kind.EXPLORED: "skipped",
-}  # classes of page.css; other kinds lack a colour
+}  # classes in page.css; other kinds of differences have no colour
 
 
 def page(comparison: Comparison) -> str:
-    """Return the page as Markdown with GitHub's tables."""
+    """Return the page of ``comparison`` as Markdown with GitHub's tables."""
     text = _markdown().render(
         **_shared(comparison),
         again=_again(comparison),
@@ -50,7 +50,7 @@ def page(comparison: Comparison) -> str:
 
 
 def html_page(comparison: Comparison, home: str = "") -> str:
-    """Return the page as self-contained HTML, with a link to ``home``, if any."""
+    """Return the page of ``comparison`` as self-contained HTML. It links to ``home`` unless that is empty."""
     template = html().get_template("comparison.html.j2")
     return template.render(
         **_shared(comparison),
@@ -84,7 +84,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
 
 @cache
 def _markdown() -> Template:
-    made = environment()  # for Markdown: the filter md escapes
+    made = environment()  # for Markdown, where the filter md escapes text
     made.filters |= {"md": markdown, "code": markdown_code}
     return made.get_template("comparison.md.j2")
 
@@ -131,7 +131,7 @@ def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
 
 
 def facts(side: Side) -> dict[str, str]:
-    """Return the conditions of the measurement by label; empty for the published table."""
+    """Return the conditions of a side's measurement, by their label; empty for the published table."""
     if side.result is None:
         return {}
     on, run = side.result.environment, side.result.run
@@ -148,7 +148,8 @@ def facts(side: Side) -> dict[str, str]:
 
 
 def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield ``configurations`` in lots that fit a page; a file system stays together if it can."""
+    """Yield ``configurations`` in groups that fit side by side on a page. If possible, a group has all of a file
+    system's."""
     lot: list[str] = []
     for _fs, same in groupby(configurations, key=lambda name: re.split("[- ]", name)[0]):
         more = list(same)

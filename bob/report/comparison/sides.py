@@ -1,4 +1,4 @@
-"""The two sides of a comparison: a run or the published table, in one shape."""
+"""The two sides of a comparison, in one form: a side is a run or the published table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ T = TypeVar("T", SubjectResult, Answer)
 
 
 class Said(StrEnum):
-    """The answer of a side to a cell: a verdict, or ``NOT_FOUND`` for a blank of the published table."""
+    """The answer of a side to a cell: a verdict, or ``NOT_FOUND`` for a blank in the published table."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -34,7 +34,7 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
-    """One side's cell; ``cell`` is the answer of a run, None for the published table."""
+    """The answer of one side to a cell. ``cell`` is the answer of a run; None for the published table."""
 
     said: Said
     family: str
@@ -43,9 +43,12 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: its answers, by configuration and then by property. ``name`` is the user's. The published table lacks a
-    ``result``; ``source`` is its paper. ``folder`` has the run's witnesses; ``called`` maps names of columns that
-    differ here to the run's names."""
+    """One side of a comparison: its answers, by configuration and then by property.
+
+    ``name`` is the name that the user gave. The published table lacks a ``result``; its ``source`` is the paper.
+    ``folder`` has the witnesses of a run. If a column has another name here than in the run, ``called`` has the name in
+    the run.
+    """
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -59,23 +62,24 @@ class Side:
         return self.result is None
 
     def shown(self, answer: SideAnswer) -> Traits | None:
-        """Return what the witness of ``answer`` shows; None if it cannot be read."""
+        """Return the traits that the witness of ``answer`` shows; None if bob cannot read it."""
         if answer.cell is None or answer.cell.witness is None:
             return None
         try:
             return traits_of(witness.read(self.folder / answer.cell.witness))
         except BobError:
-            return None  # a comparison needs no witness, and an unchecked reason is not shown
+            # A comparison does not need the witness, and bob does not show a reason that it could not check.
+            return None
 
     def unlike(self, name: str, answer: SideAnswer) -> frozenset[str]:
-        """Return the configurations with another verdict than ``answer`` in the row ``name``."""
+        """Return the configurations that have another verdict than ``answer`` in the row ``name``."""
         others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
         return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
 
 
 def named_side(name: str) -> Side:
     """Return the side that a user names: the published table, a run directory, or a result that --json wrote. Raise
-    StoreError or MalformedError if it cannot be read."""
+    StoreError or MalformedError if bob cannot read it."""
     if name == OSDI14:
         return published_side(osdi14())
     path = Path(name)
@@ -87,7 +91,7 @@ def named_side(name: str) -> Side:
 
 
 def run_side(name: str, result: Result, folder: Path) -> Side:
-    """Return a run as a side; raise MalformedError if a configuration or a cell is there twice."""
+    """Return a run as a side of a comparison. Raise MalformedError if it has a configuration or a cell twice."""
     columns = {
         column.name: {cell: answer_of(found) for cell, found in _once(column.answers, f"{name}: {column.name}").items()}
         for column in _once(result.subjects, f"{name}: the result").values()
@@ -96,7 +100,7 @@ def run_side(name: str, result: Result, folder: Path) -> Side:
 
 
 def published_side(table: Published) -> Side:
-    """Return the published table as a side: all its configurations, all thirteen rows."""
+    """Return the published table as a side of a comparison, with all its configurations and all thirteen rows."""
     columns = {
         configuration: {
             name: SideAnswer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
@@ -109,8 +113,8 @@ def published_side(table: Published) -> Side:
 
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
-    """Return both sides with just the columns ``pairs``, a pair under one name. Raise UsageError if a side lacks
-    one."""
+    """Return both sides with only the columns in ``pairs``. Both columns of a pair have one name in the result. Raise
+    UsageError if a side lacks a column."""
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
             if name not in side.columns:
@@ -127,7 +131,7 @@ def answer_of(cell: Answer) -> SideAnswer:
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:
-    """Return ``parts`` by name; raise MalformedError for two of one name, since one would hide the other."""
+    """Return ``parts`` by their name. Raise MalformedError if two have one name, since one would hide the other."""
     found: dict[str, T] = {}
     for part in parts:
         if part.name in found:

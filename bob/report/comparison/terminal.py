@@ -1,4 +1,4 @@
-"""Print a comparison: the grid of marks, then each cell that differs, under its reason."""
+"""The printing of a comparison: the grid of marks, then each cell that differs, under the reason for the difference."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -30,7 +30,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def print_unexpected(console: Console, comparison: Comparison) -> None:
-    """Print where B differs from A, a table of expected verdicts, and in one line how often."""
+    """Print where B differs from A, which is a table of expected verdicts. Print also in one line how often it
+    differs."""
     _print_sides(console, comparison)
     _print_groups(console, comparison, words.UNEXPECTED)
     console.print()

@@ -11,7 +11,7 @@ from bob.report.nearby import witness_command
 from bob.text import compact, plural
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
-WORSE, BETTER = "worse", "better"  # than expected: holds but fails now, or fails but holds now
+WORSE, BETTER = "worse", "better"  # worse than expected: a cell that held fails now; better: one that failed holds now
 NOT_EXPLAINED = "Not yet explained."
 BLANK_MEANS = "A blank cell of the published table means that no violation was found, not that the property holds."
 HEADINGS = {
@@ -48,7 +48,7 @@ _MARKS = {
     Kind.ONLY_A: "<",
     Kind.ONLY_B: ">",
 }
-MOUNTED = "mount options of "  # begins a setting's name
+MOUNTED = "mount options of "  # the beginning of the name of a setting
 
 
 def mark(cell: Cell) -> str:
@@ -60,13 +60,13 @@ def mark(cell: Cell) -> str:
 
 
 def legend(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield the marks in this grid, each with its meaning."""
+    """Yield the marks that occur in the grid of ``comparison``, each with its meaning."""
     used = {mark(cell) for cell in comparison.cells}
     yield from ((marks, meaning) for marks, meaning in LEGEND if used.intersection(marks.split()))
 
 
 def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
-    """Return the title and the sentences of the reason of ``group``; both may be empty."""
+    """Return the title and the sentences of the reason of ``group``. Both may be empty."""
     if group.reason is not None:
         return group.reason.title, group.reason.sentences
     is_open = comparison.with_published and group.kind in CHANGES
@@ -74,7 +74,8 @@ def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
 
 
 def says(answer: SideAnswer) -> str:
-    """Return the answer of one side to a cell in a line: how often it fails, or else how much was explored."""
+    """Return the answer of one side to a cell in one line. It says how often the cell fails, or else how much was
+    explored."""
     cell = answer.cell
     if cell is None:
         return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
@@ -91,12 +92,12 @@ def evidence(answer: SideAnswer | None) -> str | None:
 
 
 def command(side: Side, answer: SideAnswer | None) -> str:
-    """Return the command that shows that side's violation again; empty without a witness."""
+    """Return the command that shows the side's violation again; empty without a witness."""
     return witness_command(side.folder, answer.cell.witness) if answer is not None and answer.cell is not None else ""
 
 
 def counts(comparison: Comparison) -> str:
-    """Return how many cells were compared, and how many of each kind there are."""
+    """Return in words how many cells were compared, and how many there are of each kind of difference."""
     numbers = {kind: len(comparison.of(kind)) for kind in Kind}
     told = {_numbered(kind, number): number for kind, number in numbers.items() if kind not in _ONE_SIDED}
     apart = {said: numbers[kind] for kind, said in _ONE_SIDED.items()}
@@ -104,7 +105,8 @@ def counts(comparison: Comparison) -> str:
 
 
 def as_expected(comparison: Comparison) -> str:
-    """Return how many cells are worse, better, unknown, or as expected, whatever was explored."""
+    """Return in words how many cells are worse, better, unknown, or as expected. Differences of exploration do not
+    count."""
     worse, better = len(comparison.of(Kind.NEWLY_FAILS)), len(comparison.of(Kind.NO_LONGER_FAILS))
     same = comparison.of(Kind.SAME, Kind.EXPLORED)
     unknown = len(comparison.of(Kind.UNDECIDED)) + sum(cell.unknown for cell in same)
@@ -143,7 +145,8 @@ def measured(result: Result) -> str:
 
 
 def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
-    """Return the settings that differ: the name, A's and B's; empty with the published table."""
+    """Return the settings that differ: their name, A's value and B's value. Return nothing if a side is the published
+    table."""
     if comparison.a.result is None or comparison.b.result is None:
         return ()
     old, new = _settings(comparison.a), _settings(comparison.b)
@@ -188,7 +191,7 @@ def _settings(side: Side) -> dict[str, str]:
         "seed": str(result.run.seed),
         "bob": result.run.bob_version,
     }
-    # A column that was skipped was mounted with nothing.
+    # A skipped column was not mounted, so it has no mount options.
     mounted = {one.name: one.effective_mount_options for one in result.subjects if one.effective_mount_options}
     names = side.called or {name: name for name in mounted}
     return found | {f"{MOUNTED}{name}": mounted[its] for name, its in names.items() if its in mounted}
