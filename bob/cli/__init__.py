@@ -1,5 +1,6 @@
-"""The command line: one module per command. Only this package knows exit codes and colours.
+"""The command line: one module for each command. Only this package knows exit codes and colours.
 
-Its shared modules are commands and options (click), ending (errors, signals), and output, display and tally (results,
-progress). Kinds of runs have tables, model_runs and run_directories; a CI has ci and github; bob doctor has checks.
+Several modules are shared by commands. commands and options connect to click. ending handles errors and signals.
+output, display and tally show results and progress. tables, model_runs and run_directories are for kinds of runs. ci
+and github report to a CI, and checks is for bob doctor.
 """

@@ -1,4 +1,5 @@
-"""The end of a run for a CI: a JUnit file, annotations, an exit code, and a comparison with an expected table."""
+"""The end of a run, as a CI needs it: a JUnit file, annotations, an exit code, and a comparison with a table of
+expected verdicts."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_compar
 from bob.report.published import OSDI14, osdi14_reasons
 
 _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
-_LINES = 6  # details in an annotation, in lines: GitHub shows only the first ones
+_LINES = 6  # lines of details in an annotation: GitHub shows only the first ones
 EXPECTED: Side | None = option(
     "--expect TABLE",
     "Compare with this result, which --json wrote. The exit code is 1 if a verdict differs.",
@@ -27,7 +28,7 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if ``expected`` lacks every cell that ``requests`` ask for."""
+    """Raise UsageError if ``expected`` has none of the cells that ``requests`` ask for."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -46,12 +47,14 @@ def _expects_nothing(expected: Side, of: str) -> UsageError:
 def conclude(
     done: Sequence[tuple[Result, Path]], json_file: Path | None, junit_file: Path | None, expected: Side | None
 ) -> Exit:
-    """Report each result, with its run directory, to a CI. Return the exit code: 1 for an unexpected verdict."""
+    """Report each result, with its run directory, to a CI. Return the exit code, which is 1 if a verdict is
+    unexpected."""
     several = len(done) > 1
     suites: list[Suite] = []
     comparisons: list[Comparison] = []
     for result, run in done:
-        within = f"{result.environment.image.partition(' (')[0]}: " if several else ""  # without the image's key
+        # The part of an image's name before its key.
+        within = f"{result.environment.image.partition(' (')[0]}: " if several else ""
         if expected is None:
             suites += suites_of(result, run, within)
             continue
@@ -71,19 +74,20 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Deliver ``result``, report it to a CI, and return the exit code; :func:`tell` has ``is_wrong``."""
+    """Deliver ``result``, report it to a CI, and return the exit code. ``is_wrong`` as in :func:`tell`."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
 
 
 def exit_of(results: Iterable[Result]) -> Exit:
-    """Return the worst exit code of ``results``, at least one."""
+    """Return the worst of the exit codes of ``results``, of which there is at least one."""
     return max(map(_exit_of, results), key=_WORST_LAST.index)
 
 
 def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
-    """Return the exit code. A failure gives 1 for a program, and if it ``is_wrong``."""
+    """Return the exit code of ``result``. A verdict FAILS gives 1 for a program; for another result, only if it
+    ``is_wrong``."""
     if result.is_contradicted:
         return Exit.CONTRADICTED
     if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:
@@ -92,11 +96,12 @@ def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``junit_file``, if any. On GitHub, annotate unknowns and failures (errors if ``is_wrong``)."""
+    """Write ``junit_file``, unless it is None. On GitHub, annotate unknown points and failures. A failure that
+    ``is_wrong`` is an error, otherwise a warning."""
     if junit_file is not None:
         write_text(junit_file, to_junit(suites), "--junit")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]
-    for level in Level:  # the errors first: GitHub drops what comes after the tenth of each
+    for level in Level:  # errors come first, since GitHub shows only ten annotations of each level
         for other, suite, point in found:
             if other is level:
                 lines = [line for line in point.details if line not in point.message][:_LINES]

@@ -1,4 +1,4 @@
-"""Commands that refuse repeated options, and groups that load a command when it is used."""
+"""Commands that refuse repeated options, and groups that load a command when a user calls it."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,11 +14,11 @@ from bob.errors import UsageError, meant
 _SEVERAL = {
     "--fs": "run the command once for each; `bob matrix` probes several configurations",
     "--image": "run the command once for each; `bob probe` and `bob matrix` take several",
-}  # hints for options that take one value
+}  # hints for options that take only one value
 
 
 class Command(click.Command):
-    """A command that refuses a second value of an option; click's own silently takes the last one."""
+    """A command that refuses a second value of an option. click's own command silently takes the last value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and not ctx.resilient_parsing:
@@ -39,19 +39,20 @@ def _takes_one_value(parameter: click.Parameter) -> bool:
 def command(
     name: str | None = None, *, cls: type[click.Command] = Command
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function that declares options."""
+    """Return a decorator that makes a command of a function with declared options."""
     return lambda function: click.command(name, cls=cls)(takes_options(function))
 
 
 class Commands(Command, click.Group):
-    """A group that suggests a command for an unknown one."""
+    """A group that suggests a command if a user names an unknown one."""
 
     command_class = Command
 
     def command(  # type: ignore[override]
         self, *args: Any, **more: Any
     ) -> Callable[[Callable[..., Any]], click.Command]:
-        """Do as click's own, with the options that the function declares."""
+        """Return click's own decorator, with the addition that the command gets the options that the function
+        declares."""
         decorate = super().command(*args, **more)
         return lambda function: decorate(takes_options(function))
 
@@ -66,7 +67,8 @@ class Commands(Command, click.Group):
 
 
 class LazyCommands(Commands):
-    """A group that loads ``bob.cli.NAME.NAME`` (``NAME_`` for a keyword) on use; ``lazy`` has a help line on each."""
+    """A group that loads the command ``bob.cli.NAME.NAME`` (``NAME_`` if NAME is a keyword) when a user calls it.
+    ``lazy`` has one line of help for each command."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)

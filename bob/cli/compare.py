@@ -77,7 +77,7 @@ def compare(
     if json_file is not None:
         write_json(json_file, to_document(comparison))
     if markdown_file is not None:
-        from bob.report.comparison.page import page  # jinja2 takes a while to load
+        from bob.report.comparison.page import page  # imported only now, since jinja2 takes a while to load
 
         write_text(markdown_file, page(comparison), "--markdown")
     if html_file is not None:
@@ -92,7 +92,8 @@ def compare(
 
 
 def _pair(text: str, a: Side, b: Side) -> tuple[str, str]:
-    """Split OLD=NEW of ``--as``; a name may contain ``=`` (ext4 -O quota data=journal)."""
+    """Split OLD=NEW of ``--as`` into two configurations. A name may itself contain ``=`` (ext4 -O quota
+    data=journal)."""
     halves = text.split("=")
     splits = [("=".join(halves[:at]), "=".join(halves[at:])) for at in range(1, len(halves))]
     if not splits:

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, else a line every few seconds."""
+"""Progress on stderr: a bar on a terminal, otherwise a line every few seconds."""
 
 import threading
 import time
@@ -22,12 +22,12 @@ from bob.report.counts import explored
 from bob.report.rows import MARKS, style
 from bob.text import plural
 
-SECONDS_BETWEEN_LINES = 5.0  # least time between counts in a log file
+SECONDS_BETWEEN_LINES = 5.0  # seconds, at least, between two lines with counts in a log file
 
 
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[Progress]:
-    """Yield a Progress: silent if ``quiet``, a bar on a terminal, else lines."""
+    """Yield a Progress. It is silent if ``quiet``, shows a bar on a terminal, and otherwise writes lines."""
     screen = console(stderr=True)
     if quiet:
         yield Silent()
@@ -40,7 +40,7 @@ def watching(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 class ProgressDisplay(ABC):
-    """A thread-safe Progress that counts; subclasses show the counts."""
+    """A thread-safe Progress that counts work. Its subclasses show the counts."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -86,7 +86,7 @@ class ProgressDisplay(ABC):
             self._write(verdict_line(cell))
 
     def _write(self, text: Text) -> None:
-        with suppress(OSError, ValueError):  # the reader has gone; the work goes on
+        with suppress(OSError, ValueError):  # if the reader of stderr has gone, the work goes on
             self._screen.print(text, soft_wrap=True)
 
     @abstractmethod
@@ -95,7 +95,7 @@ class ProgressDisplay(ABC):
 
 
 class LineDisplay(ProgressDisplay):
-    """Plain lines for log files: events, and the counts every few seconds."""
+    """Plain lines for log files: events, and every few seconds the counts."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
@@ -117,8 +117,11 @@ class Bar(ProgressDisplay):
         self._spinner = Spinner("dots", style="bob.bar")
 
     def renderable(self) -> RenderableType:
-        """Return the bottom of the screen. rich's thread calls this under rich's lock. It must not wait for ours, whose
-        owner may wait for rich's. So the counts may be of two moments."""
+        """Return the bottom of the screen: the bar and the counts.
+
+        rich's thread calls this while it has rich's lock. So this must not wait for bob's lock, whose owner may wait
+        for rich's. That is why the counts may be of two different times.
+        """
         if not self._tally.states:
             return self._spinner
         bar = ProgressBar(self._tally.states, self._tally.observed, complete_style="bob.bar", finished_style="bob.bar")
@@ -128,7 +131,7 @@ class Bar(ProgressDisplay):
         return lines
 
     def _changed(self) -> None:
-        """Do nothing: rich redraws several times a second."""
+        """Do nothing, since rich redraws several times a second."""
 
 
 def verdict_line(cell: Answer) -> Text:

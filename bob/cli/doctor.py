@@ -1,4 +1,4 @@
-"""``bob doctor``: says whether a probe can run here, and if not, what to install."""
+"""``bob doctor``: says whether a probe can run on this machine, and if not, what to install."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _NAME_WIDTH = 31
 
 
 class DoctorDocument(Document, frozen=True, tag_field="schema", tag="bob.doctor/1"):
-    """The needs of a probe: `bob doctor`."""
+    """The needs of a probe, as `bob doctor` writes them."""
 
     ready: bool
     checks: tuple[Check, ...]

@@ -1,4 +1,4 @@
-"""The end of bob: an error, a hint and an exit code, never a traceback."""
+"""The end of the program bob: an error, a hint and an exit code, but never a traceback."""
 
 import errno
 import os
@@ -20,10 +20,10 @@ from bob.run.interrupts import Interrupts
 from bob.text import printable
 from bob.version import __version__
 
-_BESIDE = 36  # letters shown before a mistake in a text, and from it on
+_BESIDE = 36  # letters of a text that bob shows before a mistake, and from the mistake on
 _SHOW_CURSOR = "\r\x1b[?25h\n"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_INTEGER_RANGE = "is not a valid integer range", "is not a whole number"  # click's words, and better ones
+_INTEGER_RANGE = "is not a valid integer range", "is not a whole number"  # click's words, and better words for the same
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 
 
@@ -35,9 +35,12 @@ class Interrupted(BobError):
 
 
 def catch_signals() -> None:
-    """Have SIGTERM and SIGHUP end bob as Ctrl-C does. Call this once, in the main thread. Signals within a second of
-    the first count as one, since a terminal and `timeout` may both send one. A later one ends bob at once; the reaper
-    (bob/guest/root.py) then ends what bob started. Ignored signals (nohup) stay ignored."""
+    """Make SIGTERM and SIGHUP end bob as Ctrl-C does. Call this once, in the main thread.
+
+    Signals within a second of the first signal count as one, since a terminal and `timeout` may both send one. A later
+    signal ends bob at once; the reaper (bob/guest/root.py) then ends what bob started. Signals that the caller ignores
+    (nohup) stay ignored.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _INTERRUPTS)
@@ -45,14 +48,15 @@ def catch_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """Keep signals from changing the exit code: at its end, Python restores their default, which kills."""
+    """Ignore signals from now on, so that they do not change the exit code. At its end, Python restores the default
+    action, which kills the process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code(command: Callable[[], object]) -> int:
-    """Run ``command``, print its error, if any, on stderr, and return the exit code."""
+    """Run ``command``, and return the exit code. If it raises an error, print the error on stderr."""
     try:
         code = command()
         try:
@@ -60,7 +64,7 @@ def exit_code(command: Callable[[], object]) -> int:
         except BrokenPipeError:
             drop(sys.stdout)
     except BrokenPipeError:
-        drop(sys.stdout)  # its reader left
+        drop(sys.stdout)  # the reader of stdout has gone
         return Exit.DONE
     except (Exception, KeyboardInterrupt) as error:
         told = _tell(KeyboardInterrupt() if is_interrupt(error) else error)
@@ -70,7 +74,8 @@ def exit_code(command: Callable[[], object]) -> int:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether a signal caused ``error``; C code may replace KeyboardInterrupt (numpy does, in a comparison)."""
+    """Return whether a signal caused ``error``. C code may raise another error in place of KeyboardInterrupt, as numpy
+    does in a comparison."""
     foreseen = isinstance(error, (BobError, click.ClickException))
     return isinstance(error, KeyboardInterrupt) or (_INTERRUPTS.since is not None and not foreseen)
 
@@ -87,7 +92,7 @@ def _tell_in_a_line(error: BaseException) -> Exit:
             return _tell_in_a_line(Interrupted())
         case BobError():
             if error.exit_code is Exit.INTERRUPTED and sys.stderr.isatty():
-                click.echo(err=True)  # after the terminal's ^C
+                click.echo(err=True)  # an empty line after the ^C that the terminal shows
             excerpt = pointed(error) if isinstance(error, PointedError) else ()
             _say(error.message, error.hint, excerpt, is_wrong=error.exit_code is not Exit.INTERRUPTED)
             return error.exit_code
@@ -107,7 +112,7 @@ def _tell_in_a_line(error: BaseException) -> Exit:
 
 def _usage(error: click.UsageError) -> Exit:
     if isinstance(error, _NO_ARGUMENTS):
-        click.echo(error.format_message(), err=True)  # a command group alone: its help
+        click.echo(error.format_message(), err=True)  # for a group without a command, click gives the help of the group
         return Exit.USAGE
     message = error.format_message().rstrip(".").replace(*_INTEGER_RANGE)
     command = error.ctx.command_path if error.ctx else "bob"
@@ -116,7 +121,7 @@ def _usage(error: click.UsageError) -> Exit:
 
 
 def _internal(error: BaseException) -> Exit:
-    """Write the traceback of an unforeseen error into a file."""
+    """Write the traceback of an unforeseen error into a file, and return the exit code."""
     message = f"internal error: {type(error).__name__}: {error}"
     try:
         with tempfile.NamedTemporaryFile("w", prefix="bob-error-", suffix=".txt", delete=False) as file:
@@ -131,8 +136,8 @@ def _internal(error: BaseException) -> Exit:
 
 
 def pointed(error: PointedError) -> tuple[str, str]:
-    """Return the part of the line around the mistake, and a line with ``^`` below each wrong letter."""
-    from rich.cells import cell_len  # takes a while to load
+    """Return the part of the line around the mistake, and a second line that has ``^`` below each wrong letter."""
+    from rich.cells import cell_len  # imported only now, since it takes a while to load
 
     line, wrong = error.text.split("\n")[error.line - 1], error.column - 1
     first = max(0, min(wrong - _BESIDE, len(line) - 2 * _BESIDE))
@@ -143,7 +148,8 @@ def pointed(error: PointedError) -> tuple[str, str]:
 
 
 def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, is_wrong: bool = True) -> None:
-    """Print message and hint in a line each. If it ``is_wrong``, annotate it: GitHub's page has only an exit code."""
+    """Print the message and the hint, each in one line. If the message ``is_wrong``, annotate it: without that,
+    GitHub's page has only the exit code."""
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))
@@ -162,16 +168,17 @@ def _give_up_full_output() -> None:
 
 
 def drop(stream: IO[str]) -> None:
-    """Discard output to ``stream``: else Python complains at its end, with its own exit code."""
+    """Discard all further output to ``stream``. Otherwise Python complains at its end, with an exit code of its own."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end_at_once() -> None:
     with suppress(OSError):
-        cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # a progress bar may have hidden it
+        # Shows the cursor again, which a progress bar may have hidden.
+        cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""
         os.write(2, f"{cursor}bob: interrupted again, and stopped at once; finished work is kept\n".encode())
-    os._exit(Exit.INTERRUPTED)  # no thread does anything any more: each file is whole, or not there
+    os._exit(Exit.INTERRUPTED)  # after this no thread does anything, so each file is whole or missing
 
 
 _INTERRUPTS = Interrupts(_end_at_once)

@@ -1,4 +1,4 @@
-"""Output formats of results: the terminal, one file, or a folder of pages."""
+"""The output formats of results: the terminal, one file, or a folder of pages."""
 
 import io
 from collections.abc import Sequence
@@ -28,16 +28,17 @@ ENDINGS = {
     "json": (".json",),
     "html": (".html", ".htm"),
     "junit": (".xml",),
-}  # formats of one file, and its endings
-PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}  # for the update protocol of a run of bob app
-SITE = "site"  # several files
+}  # formats of one file, each with its endings
+PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}  # formats of the update protocol of a run of bob app
+SITE = "site"  # the format of several files in a folder
 FORMATS = (*ENDINGS, *PICTURES, SITE)
 _ENDINGS = {**ENDINGS, **PICTURES}
-_OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}  # not text
+# Endings of formats that are not text, which bob cannot write.
+_OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}
 
 
 class ResultKind(Enum):
-    """A kind of result; its value lists its formats."""
+    """A kind of result. Its value lists the formats in which bob can write it."""
 
     TABLES = (*ENDINGS, SITE)
     QUESTION = ("table", "json", "html", "junit", SITE)
@@ -46,7 +47,7 @@ class ResultKind(Enum):
 
 
 def kind_of(saved: Sequence[Saved]) -> ResultKind:
-    """Return the kind of ``saved``: tables, one question, one program or several."""
+    """Return the kind of the results ``saved``: tables, one question, one program or several programs."""
     first = saved[0].result
     if first.program is not None:
         return ResultKind.PROGRAM if len(saved) == 1 else ResultKind.PROGRAMS
@@ -54,7 +55,8 @@ def kind_of(saved: Sequence[Saved]) -> ResultKind:
 
 
 def format_of(output: Destination | None) -> str:
-    """Return the format that ``output`` ends with, else table. Raise UsageError for a known ending that bob lacks."""
+    """Return the format that belongs to the ending of ``output``, or "table" if none does. Raise UsageError for the
+    ending of a format that bob cannot write."""
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""
@@ -67,7 +69,8 @@ def format_of(output: Destination | None) -> str:
 
 
 def check_output(wanted: str, output: Destination | None) -> None:
-    """Raise UsageError unless a site goes to a directory (not of a run), and any other format elsewhere."""
+    """Raise UsageError for a format that does not fit ``output``. A site needs a directory that is not a run directory;
+    any other format must not have a directory."""
     if wanted != SITE:
         if output and output.is_folder:
             hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
@@ -82,7 +85,7 @@ def check_output(wanted: str, output: Destination | None) -> None:
 
 
 def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None:
-    """Raise UsageError if this ``kind`` lacks the format ``wanted``; the message names ``run``."""
+    """Raise UsageError if a result of this ``kind`` cannot have the format ``wanted``. The message names ``run``."""
     if wanted in kind.value:
         return
     message = f"cannot write several runs of bob app as {wanted}"
@@ -96,7 +99,7 @@ def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None
 
 
 def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
-    """Return the content of --json: a result document, an array of them, or tables of programs."""
+    """Return the document that --json writes: a result document, an array of these, or tables of programs."""
     if kind is ResultKind.PROGRAMS:
         from bob.report import vulnerability_tables as sheets
 
@@ -106,7 +109,7 @@ def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
 
 
 def write(kind: ResultKind, wanted: str, saved: Sequence[Saved], target: Path) -> None:
-    """Write ``saved`` to ``target`` (a file, a directory or stdout) in the format ``wanted``."""
+    """Write the results ``saved`` in the format ``wanted`` to ``target``, which is a file, a directory or stdout."""
     match wanted:
         case "table" if is_stdout(target):
             _print(console(), kind, saved)
@@ -150,7 +153,8 @@ def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
 
 
 def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
-    """Return the document as text. pandas and jinja2 take a while to load, so only now."""
+    """Return the results as a text in the format ``wanted``. It imports pandas and jinja2 only now, since they take a
+    while to load."""
     from bob.report import answer_pages, documents, page, protocol_drawing
     from bob.report import vulnerability_tables as sheets
 

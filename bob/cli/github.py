@@ -1,4 +1,4 @@
-"""Annotations for GitHub Actions (``GITHUB_ACTIONS=true``); other CIs, with ``CI=true`` alone, do not know them."""
+"""Annotations for GitHub Actions (``GITHUB_ACTIONS=true``). Other CIs, which set only ``CI=true``, do not know them."""
 
 import os
 from enum import StrEnum
@@ -7,14 +7,14 @@ import click
 
 
 class Level(StrEnum):
-    """The kind of an annotation; GitHub shows ten of each in a step."""
+    """The level of an annotation. GitHub shows ten annotations of each level in a step."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 def annotate(level: Level, title: str, message: str) -> None:
-    """Write an annotation to stderr if GitHub runs bob, which reads that like stdout."""
+    """Write an annotation to stderr if bob runs on GitHub, which reads annotations from stderr as from stdout."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         click.echo(f"::{level.value} title={_property(title)}::{_data(message)}", err=True)
 

@@ -1,4 +1,4 @@
-"""``python -m bob.cli.help_page > docs/cli.md`` writes the ``--help`` of every command."""
+"""The page docs/cli.md: ``python -m bob.cli.help_page > docs/cli.md`` writes the ``--help`` of every command."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def contexts() -> Iterator[click.Context]:
 
 
 def below(context: click.Context) -> Iterator[click.Context]:
-    """Yield the contexts of the commands of a group; nothing for another command."""
+    """Yield the contexts of all commands in a group. Yield nothing if the command is not a group."""
     if isinstance(context.command, click.Group):
         for name in context.command.list_commands(context):
             if command := context.command.get_command(context, name):

@@ -1,4 +1,4 @@
-"""``bob image``: the guest images."""
+"""``bob image``: lists, builds and removes guest images."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +27,8 @@ _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.di
 
 
 class ImageRow(Document, frozen=True, kw_only=True):
-    """A guest image by its recipe (and a release, for a user's own kernel). Its removal frees ``bytes``."""
+    """A guest image by the name of its recipe; with a user's own kernel, also by the kernel's release. Its removal
+    frees ``bytes``."""
 
     name: str
     state: str
@@ -39,7 +40,7 @@ class ImageRow(Document, frozen=True, kw_only=True):
 
 
 class ImagesDocument(Document, frozen=True, tag_field="schema", tag="bob.images/1"):
-    """Guest images: `bob image list`, `bob image build`."""
+    """Guest images, as `bob image list` and `bob image build` write them."""
 
     images: tuple[ImageRow, ...]
 

@@ -1,4 +1,4 @@
-"""The program ``bob``. It loads the module of a command when that is used."""
+"""The program ``bob``. It loads the module of a command only when a user calls the command."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def cli() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command in ``arguments`` (without the program's name). Return the exit code."""
+    """Run the command in ``arguments``, which lack the program's name. Return the exit code."""
     return exit_code(lambda: _run(list(arguments)))
 
 
@@ -106,7 +106,7 @@ def _run(arguments: list[str]) -> object:
     forget()
     asked = os.environ.get(_COMPLETE)
     if asked:
-        with suppress(BobError):  # the command itself will report it
+        with suppress(BobError):  # the command itself will report the error
             return shell_complete(cli, {}, "bob", _COMPLETE, asked)
         return Exit.DONE
     try:
@@ -120,7 +120,7 @@ def _run(arguments: list[str]) -> object:
 
 
 def _context_of(arguments: Sequence[str]) -> click.Context:
-    """Return the context of the command in ``arguments``: click's parser leaves it out of some errors."""
+    """Return the context of the command in ``arguments``, for errors of click's parser that lack it."""
     found = click.Context(cli, info_name="bob")
     for name in arguments:
         group = found.command

@@ -1,4 +1,4 @@
-"""``bob man``: a manual page of each command, made from its help."""
+"""``bob man``: a manual page for each command, made from the command's help."""
 
 import re
 from collections.abc import Iterator
@@ -43,18 +43,18 @@ def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
 
 
 def name_of(context: click.Context) -> str:
-    """Return the name of a command's page: ``bob-probe-new``."""
+    """Return the name of the manual page of a command: ``bob-probe-new``."""
     return context.command_path.replace(" ", "-")
 
 
 def page(context: click.Context) -> str:
-    """Return the page of a command, in the macros of man(7)."""
+    """Return the manual page of a command, in the macros of man(7)."""
     command, name = context.command, name_of(context)
     words = (command.help or "").split("\f")[0].strip()
     first = words.partition("\n\n")[0].replace("\n", " ").rstrip(".:")
     lines = [
         f'.TH "{name.upper()}" "1" "" "bob {__version__}" "bob, the Block Order Breaker"',
-        ".nh",  # no hyphenation: options have hyphens
+        ".nh",  # switches hyphenation off, since options have hyphens
         ".ad l",
         ".SH NAME",
         f"{_text(name)} \\- {_text(first)}",

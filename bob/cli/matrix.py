@@ -69,7 +69,7 @@ def matrix(
     elif shard != table.WHOLE:
         chosen = chosen.part(*shard)
 
-    from bob.run import matrix as columns  # libvirt and paramiko take a while to load
+    from bob.run import matrix as columns  # imported only now, since libvirt and paramiko take a while to load
 
     def probe(first: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         assert chosen is not None

@@ -1,4 +1,4 @@
-"""``bob merge``: runs that were made apart become one."""
+"""``bob merge``: makes one run of several that were made separately."""
 
 from pathlib import Path
 

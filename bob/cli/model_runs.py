@@ -1,4 +1,4 @@
-"""Runs as the source of models: their workloads, and witnesses of refuted clauses."""
+"""Runs as the sources of models: their observed workloads, and witnesses of refuted clauses."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from bob.store.run_directory import RunDirectory, request_of
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return the run directories of probes and of a matrix's columns, by configuration."""
+    """Return the run directories by their configuration. A matrix has one run directory for each of its columns."""
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
@@ -28,7 +28,8 @@ def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
-    """Return the observed workloads of run directories. Raise UsageError for a matrix, StoreError without any."""
+    """Return the observed workloads of run directories. Raise UsageError for the directory of a matrix, and StoreError
+    if no workload was observed."""
     found = []
     for folder in folders:
         if MatrixDirectory.is_one(folder):
@@ -44,7 +45,7 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
 
 
 def with_witnesses(derived: DerivedModel, out: Path) -> Model:
-    """Write witnesses of the refuted clauses into ``out``. Return the model with their paths."""
+    """Write witnesses of the refuted clauses into ``out``. Return the model with the paths of these witnesses."""
     findings = []
     for finding in derived.model.findings:
         shown, refutation = derived.shown.get(finding.clause), finding.refutation
@@ -60,7 +61,7 @@ def with_witnesses(derived: DerivedModel, out: Path) -> Model:
 
 @contextmanager
 def watching_workloads(what: str, quiet: bool, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show progress; yield a function to call after each workload."""
+    """Show the progress of reading workloads. Yield a function that the caller calls after each workload."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=quiet or not screen.is_terminal) as progress:

@@ -1,4 +1,4 @@
-"""Click's options from declared ones (:mod:`bob.options`)."""
+"""click's options and arguments, made from declared options (:mod:`bob.options`)."""
 
 import re
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from bob.settings import settings
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
 else:
-    ParamType = click.ParamType  # before click 8.4 it takes no type
+    ParamType = click.ParamType  # click.ParamType takes no type argument before click 8.4
 
 R = TypeVar("R")
-_CONTEXT = "context"  # a command with a parameter of this name gets click's context
+_CONTEXT = "context"  # if a command has a parameter with this name, it gets click's context
 _SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
 def takes_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Return ``command`` for click, with the options and arguments that it declares."""
+    """Return ``command`` as click needs it, with the options and arguments that it declares."""
     declared = parameters(command)
     is_handed_context = _CONTEXT in signature(command).parameters
 
@@ -90,19 +90,19 @@ def _type(one: Parameter) -> Any:
 
 
 class _ClickOption(click.Option):
-    """An option with a default from bob.toml, or in words."""
+    """An option whose default may be in bob.toml, or may be described in words."""
 
     def __init__(self, *args: Any, declared: Option, **more: Any) -> None:
         super().__init__(*args, **more)
         self.declared = declared
 
     def get_default(self, ctx: click.Context, call: bool = True) -> Any:
-        """Return the default. Raise UsageError for a wrong bob.toml, but not for help."""
+        """Return the default. Raise UsageError if bob.toml is wrong, except while click only shows help."""
         said = self._setting(ctx)
         return super().get_default(ctx, call) if said is None else (said,) if self.multiple else said
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Do as click's own, but name bob.toml in an error if the value is from there."""
+        """Process the value as click does. If the value comes from bob.toml, an error names that file."""
         try:
             return super().process_value(ctx, value)
         except UsageError as wrong:
@@ -128,7 +128,7 @@ class _ClickOption(click.Option):
 
 
 def is_given(context: click.Context, parameter: click.Parameter) -> bool:
-    """Return whether ``parameter`` stands on the command line."""
+    """Return whether the user gave ``parameter`` on the command line."""
     return context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
 
 
@@ -146,6 +146,6 @@ class _WordType(ParamType):
 
 
 def completed(words: Words, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return the words that begin with ``incomplete``; without any, let the shell offer files."""
+    """Return the words that begin with ``incomplete``. If there are none, let the shell offer files."""
     found = [CompletionItem(word) for word in words.offered(context.params) if word.startswith(incomplete)]
     return found or ([CompletionItem(incomplete, type=words.files)] if words.files else [])

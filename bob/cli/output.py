@@ -1,4 +1,4 @@
-"""Output of results: a coloured table on stdout, documents in files."""
+"""The output of results: a coloured table on stdout, documents in files."""
 
 import codecs
 import io
@@ -24,7 +24,8 @@ from bob.report.programs import print_programs
 from bob.report.table import print_result
 from bob.schema import encode
 
-# Colours that people with colour vision deficiencies can tell apart (Wong, Nature Methods 8, 2011); marks say the same.
+# People with colour vision deficiencies can distinguish these colours (Wong, Nature Methods 8, 2011). Marks say the
+# same.
 _VERMILLION, _GREEN, _ORANGE, _BLUE, _PURPLE = "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7"
 
 THEME = Theme(
@@ -45,12 +46,14 @@ THEME = Theme(
 _ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-", "╸": "-", "╺": "-"})
 
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}  # of terminals
+# Control characters that terminals obey.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
 
 
 class Screen(Console):
-    """A console that goes silent if its reader leaves (``| head``): the work goes on, for its exit code. rich's own
-    ends the program with 1. Control characters of a result become text, since a terminal would obey them."""
+    """A console that goes silent if its reader leaves (``| head``). The work then goes on, since its exit code matters;
+    rich's own console ends the program with 1. Control characters in a result become visible text, since a terminal
+    would obey them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -64,7 +67,7 @@ class Screen(Console):
 
 
 def console(*, stderr: bool = False) -> Screen:
-    """Return a screen on stdout or stderr; off a terminal it has 80 columns without colours."""
+    """Return a screen on stdout or stderr. If that is not a terminal, the screen has 80 columns and no colours."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="bob.ascii")
@@ -72,14 +75,15 @@ def console(*, stderr: bool = False) -> Screen:
 
 
 def paper(file: io.StringIO, width: int | None = None) -> Screen:
-    """Return a screen that writes into ``file``: no colours, ``width`` columns (None: $COLUMNS or 80)."""
+    """Return a screen that writes into ``file``, without colours and with ``width`` columns (None: $COLUMNS or 80)."""
     said = os.environ.get("COLUMNS", "")
     width = width or (int(said) if said.isdecimal() and int(said) else 80)
     return Screen(file=file, theme=THEME, highlight=False, markup=False, emoji=False, color_system=None, width=width)
 
 
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
-    """Write ``result``, whose files are in ``run``, into ``json_file``; print it unless JSON is on stdout."""
+    """Write ``result``, whose files are in ``run``, into ``json_file`` if there is one. Print it, unless the JSON goes
+    to stdout."""
     if json_file is not None:
         write_json(json_file, to_json(result))
     if not is_stdout(json_file):
@@ -87,7 +91,8 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
 
 
 def present(json_file: Path | None, document: Any, show: Callable[[Screen], None]) -> None:
-    """Write ``document`` into ``json_file``, if there is one. Unless that is stdout, have ``show`` print for people."""
+    """Write ``document`` into ``json_file`` if there is one. Unless the JSON goes to stdout, call ``show``, which
+    prints for people."""
     if json_file is not None:
         write_json(json_file, document)
     if not is_stdout(json_file):
@@ -104,7 +109,7 @@ def print_one(screen: Console, result: Result, run: Path) -> None:
 
 
 def write_json(path: Path, document: Any, option: str = "--json") -> None:
-    """Write ``document`` whole or not at all; with a checksum if it has a schema, since bob reads it again."""
+    """Write ``document``, whole or not at all. A document with a schema gets a checksum, since bob reads it again."""
     plain = encode(document)
     text = json.dumps(plain, indent=2) + "\n"
     is_read = isinstance(plain, dict) and "schema" in plain
@@ -112,7 +117,8 @@ def write_json(path: Path, document: Any, option: str = "--json") -> None:
 
 
 def write_text(path: Path, text: str, option: str) -> None:
-    """Write ``text`` in UTF-8, whole or not at all, into the file that ``option`` names, or to stdout."""
+    """Write ``text`` in UTF-8 to stdout, or into the file that the user named with ``option``. A file is written whole
+    or not at all."""
     if is_stdout(path):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8", errors="replace")
@@ -128,9 +134,10 @@ def write_text(path: Path, text: str, option: str) -> None:
 
 @contextmanager
 def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
-    """Open the file that ``option`` names; it replaces the old one at the end. Raise UsageError if that fails."""
-    target = path.resolve()  # replaces a link's target, not the link
-    special = target.exists() and not target.is_file()  # a pipe, /dev/null
+    """Open the file that the user named with ``option``. At the end it replaces an old file. Raise UsageError if that
+    fails."""
+    target = path.resolve()  # if the path is a link, bob replaces its target, not the link
+    special = target.exists() and not target.is_file()  # a pipe, or a device such as /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
@@ -145,7 +152,7 @@ def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
 
 
 def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option: str) -> None:
-    """Write ``pages``, each at its place, into ``folder``, and make that; errors name ``option``."""
+    """Write ``pages`` into ``folder``, each at its path, and make the folders. Errors name ``option``."""
     for place, text in pages:
         file = folder / place
         try:
@@ -161,7 +168,7 @@ def is_stdout(path: Path | None) -> bool:
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Replace bob's own marks by ASCII: a – that became a ? would mean something else."""
+    """Replace bob's own marks by ASCII characters. Without this, a – would become a ?, which means something else."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_ASCII)
     return "".join(letter if letter.isascii() else "?" for letter in text), error.end

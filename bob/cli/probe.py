@@ -1,4 +1,4 @@
-"""``bob probe``: probes one configuration of a file system; ``bob probe new`` begins a probe file."""
+"""``bob probe``: probes one configuration of a file system. ``bob probe new`` writes an example of a probe file."""
 
 import shlex
 from pathlib import Path
@@ -68,14 +68,14 @@ def probe(
     """
     if context.invoked_subcommand is not None:
         _check_nothing_asked(context)
-        return None  # the subcommand does it
+        return None  # the subcommand does the work
     if options.resume is not None:
         check_resumed(context)
     elif fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     configurations = [fs_options.of(fs)] if fs is not None else []
 
-    from bob.run.prober import probe, resume  # libvirt and paramiko take a while to load
+    from bob.run.prober import probe, resume  # imported only now, since libvirt and paramiko take a while to load
 
     systems = [one.fs for one in configurations]
     return make_table("probe", options, configurations, probe, resume, systems=systems)

@@ -1,4 +1,4 @@
-"""Checks of a command's run directory, and hints on it after Ctrl-C."""
+"""Checks of the run directory that a command writes, and hints about it after Ctrl-C."""
 
 import shlex
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from bob.store.run_kind import instead_of_resuming
 
 
 def check_resumed(context: click.Context) -> None:
-    """Raise UsageError for options that contradict --resume."""
+    """Raise UsageError for an option that has no effect on a resumed run (--resume)."""
     for parameter in context.command.params:
         declared = getattr(parameter, "declared", None)
         if is_given(context, parameter) and not (isinstance(declared, Option) and declared.renewable):
@@ -29,8 +29,8 @@ def check_resumed(context: click.Context) -> None:
 
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
-    """If Ctrl-C ends the block, raise Interrupted with a hint on the run in ``folder`` (None: new in bob-runs). Raise
-    UsageError if none can be made there."""
+    """Run the block. If Ctrl-C ends it, raise Interrupted with a hint about the run in ``folder`` (None: a new folder
+    in bob-runs). Raise UsageError if bob cannot make a run there."""
     check_runs(folder)
     begun = Begun(folder, RUNS)
     try:

@@ -1,4 +1,4 @@
-"""``bob runs``: lists run directories; ``bob runs remove`` removes some."""
+"""``bob runs``: lists run directories. ``bob runs remove`` removes some of them."""
 
 import sys
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _STYLES = {
 
 
 class RunsDocument(Document, frozen=True, tag_field="schema", tag="bob.runs/1"):
-    """Run directories: `bob runs`."""
+    """Run directories, as `bob runs` writes them."""
 
     runs: tuple[KeptRun, ...]
 
@@ -135,7 +135,7 @@ def _ask(paths: Sequence[Path]) -> None:
         raise UsageError("nothing was removed", hint=hint)
 
 
-_DATED = 100  # columns; a narrower terminal shows no dates
+_DATED = 100  # columns of a terminal; a narrower one shows no dates
 
 
 def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:
@@ -143,10 +143,11 @@ def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:
         screen.print(f"there are no runs in {folder}", soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    dated = screen.width >= _DATED  # the name that bob gives to a run has the date, too
+    # A narrow table shows no dates, since the name that bob gives to a run contains the date.
+    dated = screen.width >= _DATED
     for heading in ("run", "of", *(("began",) if dated else ()), "", "found", "size"):
         justify: Literal["left", "right"] = "right" if heading == "size" else "left"
-        no_wrap = heading not in ("of", "found")  # a path that is broken up cannot be pasted
+        no_wrap = heading not in ("of", "found")  # a user cannot paste a path that is broken into lines
         table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=no_wrap, justify=justify)
     for run in found:
         what = f"{run.kind.value} {run.of}".strip() if run.kind else ""

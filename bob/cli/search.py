@@ -1,4 +1,5 @@
-"""``bob search``: looks for a workload, within bounds or of a Python file, that breaks a promise."""
+"""``bob search``: looks for a workload that breaks a promise. The workloads are within bounds, or made by a Python
+file."""
 
 from pathlib import Path
 
@@ -138,7 +139,7 @@ def search(
     if resume is None and fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
 
-    from bob.run import search as searching  # libvirt and paramiko take a while to load
+    from bob.run import search as searching  # imported only now, since libvirt and paramiko take a while to load
 
     with telling_what_is_kept("search", resume or delivery.out), watching(quiet=delivery.quiet) as progress:
         if resume is not None:
@@ -154,12 +155,12 @@ def search(
 
 
 def _asked_names() -> tuple[str, ...]:
-    """Return the properties to search for; each search asks for ``BESIDE`` anyway."""
+    """Return the properties to search for. Each search also asks for ``BESIDE``, whatever the user names."""
     return tuple(name for name in probe_names() if name != BESIDE)
 
 
 def _check_alone(context: click.Context) -> None:
-    """Raise UsageError for an option that contradicts the Python file."""
+    """Raise UsageError for an option that does not go together with the Python file."""
     hint = "the Python file defines the workloads and their promises"
     for parameter in context.command.params:
         if is_given(context, parameter) and parameter.name in ("length", "bounds", "names"):

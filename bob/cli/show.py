@@ -1,4 +1,4 @@
-"""``bob show``: a finished run again, or several side by side, as a table on the terminal or as a document."""
+"""``bob show``: prints a finished run again, or several side by side, as a table on the terminal or as a document."""
 
 from pathlib import Path
 
@@ -85,8 +85,8 @@ def show(
 
 
 def _load(runs: tuple[Path, ...]) -> list[Saved]:
-    """Return the results of ``runs``. If there are several, name and skip those without a result. Unless all are of
-    bob app, skip those without a table, too."""
+    """Return the results of ``runs``. If there are several runs, leave out those without a result, and name them.
+    Unless all are runs of bob app, leave out those without a table, too."""
     if len(runs) == 1:
         return load_every(runs[0])
     saved: dict[Path, list[Saved]] = {}

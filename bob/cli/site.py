@@ -1,4 +1,4 @@
-"""``bob site``: the documentation and the results as one static site."""
+"""``bob site``: builds one static site of the documentation and the results."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Counts of a running probe: progress, speed, and time left."""
+"""The counts of a running probe: progress, speed, and the time left."""
 
 import time
 from collections import deque
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from bob.progress import Earlier
 from bob.text import duration
 
-_WINDOW = 60.0  # seconds over which the speed is measured: it changes with guests and workloads
-_FEW, _ENOUGH = 0.05, 0.1  # shares of the work: own pace counts after the first, alone after the second (bench/eta.py)
-_SOME = 10  # tries whose pace gives an estimate
+_WINDOW = 60.0  # seconds over which the speed is measured, since it changes with guests and workloads
+# Shares of the work: after the first, the own pace counts; after the second, nothing else does (bench/eta.py).
+_FEW, _ENOUGH = 0.05, 0.1
+_SOME = 10  # tries, after which their pace gives an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class _TallySample:
-    """Observed workloads, with parts of those under way, and tries by the time ``at`` (seconds)."""
+    """The work done by the time ``at`` (seconds): observed workloads, with the parts of those under way, and tries."""
 
     at: float
     workloads: float = 0.0
@@ -23,9 +24,12 @@ class _TallySample:
 
 
 class Tally:
-    """The counts of a Progress, not thread-safe. Its measure is workloads: half of the guests record them while the
-    others observe. Tries, crash states observed one by one, are a bad measure, since most workloads need fewer than
-    planned."""
+    """The counts of a Progress. It is not thread-safe.
+
+    The measure of progress is workloads: half of the guests record workloads while the others observe them. A *try* is
+    a crash state that is observed by itself. Tries are a bad measure, since most workloads need fewer tries than
+    planned.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.workloads = self.recorded = self.done = 0
@@ -39,11 +43,11 @@ class Tally:
         self._used = 0
 
     def expect(self, earlier: Earlier | None) -> None:
-        """Take ``earlier``, the time of the same work before; None if unknown."""
+        """Set ``earlier``, the time that the same work took before; None if unknown."""
         self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:
-        """Add workloads and their most tries; numbers below 0 take them away."""
+        """Add planned workloads, and the most tries that they may need. Negative numbers take them away."""
         if self._first is None:
             self._first = self._last = _TallySample(self._clock())
         self.workloads += workloads
@@ -51,7 +55,7 @@ class Tally:
 
     def record(self) -> None:
         self._last = _TallySample(self._clock(), self._observed, self.observed)
-        if not self.recorded:  # leave out the guests' start, which comes only once
+        if not self.recorded:  # leaves out the start of the guests, which happens only once
             self._first = self._last
         self.recorded += 1
 
@@ -64,14 +68,14 @@ class Tally:
             self._seen.popleft()
 
     def finish(self, workload: str, unused: int) -> None:
-        """Count a workload as done, with ``unused`` tries of those planned."""
+        """Count a workload as done. It left ``unused`` of its planned tries."""
         self.done += 1
         self._used += self._under_way.pop(workload, 0)
         self.states = max(self.states - unused, self.observed)
 
     @property
     def speed(self) -> float:
-        """Recent tries per second, without the start of the guests."""
+        """Recent tries per second, without the time in which the guests start."""
         if not self._seen:
             return 0.0
         (began, before), now = self._seen[0], self._clock()
@@ -79,11 +83,12 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left; None if done or unknown. Without an earlier run, an upper bound until a workload is done."""
+        """Seconds left; None if all is done, or if not known. Without an earlier run, this is an upper bound until one
+        workload is done."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()
-        if earlier is None:  # recording time is unknown: the pace since the last recording counts
+        if earlier is None:  # the time for recordings is not known, so only the pace since the last recording counts
             if 0 < self.recorded < self.workloads and now - self._last.at < _WINDOW:
                 return None
             few = max(1.0, _FEW * self.workloads)

@@ -1,4 +1,4 @@
-"""``bob trace``: looks into dm-log-writes logs of bob or of others."""
+"""``bob trace``: shows and checks logs of dm-log-writes that bob or another program wrote."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from bob.schema import Document, adapt, encode
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags
 
-DUMP_BYTES = 16  # each entry, with ``--data``
+DUMP_BYTES = 16  # bytes of each entry that ``--data`` shows
 
 _STYLES = {EntryFlags.MARK: "cyan", EntryFlags.FLUSH: "yellow", EntryFlags.FUA: "red", EntryFlags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
@@ -92,7 +92,8 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
 
 
 class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
-    """Counts over a log: ``bytes`` of all writes; ``fua`` and ``metadata`` are among ``writes``."""
+    """Counts of a log's entries. ``bytes`` are those of all writes. ``fua`` and ``metadata`` count some of the
+    ``writes``."""
 
     sectorsize: int
     entries: int
@@ -153,7 +154,7 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 class LogRow(Document, frozen=True):
-    """An entry of a log; sectors are the log's own, ``data`` the first bytes in hexadecimal."""
+    """An entry of a log. Sectors are in the log's own unit. ``data`` has the first bytes in hexadecimal."""
 
     index: int
     offset: int
@@ -172,7 +173,7 @@ class LogDocument(Document, frozen=True, tag_field="schema", tag="bob.trace.show
 
 
 def _write_json(file: IO[str], reader: LogReader, entries: Iterator[LogEntry], *, data: bool) -> None:
-    """Write the document piece by piece: a log can be larger than memory."""
+    """Write the document piece by piece, since a log can be larger than memory."""
     head = encode(LogDocument(reader.super.nr_entries, reader.super.sectorsize, ()))
     file.write(json.dumps(head).removesuffix("]}"))
     separator = "\n"

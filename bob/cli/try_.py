@@ -1,4 +1,4 @@
-"""``bob try``: a quick question about some operations, and what is expected of them after a crash."""
+"""``bob try``: answers a quick question about some operations: does what a user expects hold after a crash?"""
 
 import sys
 from dataclasses import replace

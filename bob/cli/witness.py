@@ -1,4 +1,4 @@
-"""``bob witness``: the evidence for a × by itself."""
+"""``bob witness``: explains, shrinks and exports a witness, the evidence for a × in one file."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 
 class ShrunkRow(Document, frozen=True):
-    """A witness before and after; whether its violation ``shows`` when it is recorded again."""
+    """The sizes of a witness before and after it was shrunk. ``shows`` says whether its violation shows in another
+    recording."""
 
     witness: str
     shows: bool
@@ -45,7 +46,7 @@ class ShrunkRow(Document, frozen=True):
 
 
 class ShrinkDocument(Document, frozen=True, tag_field="schema", tag="bob.shrink/1"):
-    """Witnesses that were made smaller: `bob witness shrink`."""
+    """Shrunk witnesses, as `bob witness shrink` writes them."""
 
     witnesses: tuple[ShrunkRow, ...]
 
@@ -132,7 +133,8 @@ def shrink(
       1   a violation did not show when recorded again; its witness is unchanged
       2+  another error; `bob --help` lists the codes
     """
-    from bob.run.shrink import shrink as run_shrink  # libvirt and paramiko take a while to load
+    # Imported only now, since libvirt and paramiko take a while to load.
+    from bob.run.shrink import shrink as run_shrink
 
     if in_place == (output is not None):
         raise UsageError("expected either --output FILE or --in-place", hint="--in-place replaces the witness")
@@ -241,7 +243,8 @@ def export(
     if case_file is not None and golden_file is not None:
         _write_case(path, case_file, golden_file)
     if log_file is not None:
-        from bob.run.export import export as run_export  # libvirt and paramiko take a while to load
+        # Imported only now, since libvirt and paramiko take a while to load.
+        from bob.run.export import export as run_export
 
         with watching(quiet=quiet) as progress:
             done = run_export(path, image=image, any_kernel=any_kernel, connect=connect, progress=progress)
