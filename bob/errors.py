@@ -66,7 +66,7 @@ class OperationRefusedError(UsageError):
 
 class PointedError(UsageError):
     """A mistake in a ``text`` of the user, at the characters from ``start`` to before ``stop`` (both count from 0). If
-    the text ends too early, both are its length. ``line`` and ``column`` count from 1."""
+    the text ends too early, ``start`` and ``stop`` are the length of the text. ``line`` and ``column`` count from 1."""
 
     def __init__(self, message: str, text: str, start: int, stop: int, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

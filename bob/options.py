@@ -84,9 +84,9 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, to be written in place of the default of a parameter. If
-    ``default`` is missing, it is None for a value that may be None, () for several values, and False for a flag. Any
-    other option without a ``default`` is required."""
+    """Return the declaration of an :class:`Option`, to be written in place of the default of a parameter. Without
+    ``default``, the default is None if the value may be None, () if the option takes several values, and False for a
+    flag. Any other option without ``default`` is required."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)

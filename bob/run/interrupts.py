@@ -105,7 +105,8 @@ def _interruptible() -> Iterator[None]:
 
 
 def _kill_guests() -> None:
-    """End all guests that this process started in its own libvirt. Other code then sees that its guest is lost."""
+    """End all guests that this process started in its own libvirt. Code that uses such a guest then sees that the guest
+    is lost."""
     from bob.guest.root import Root
 
     with suppress(OSError):

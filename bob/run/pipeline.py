@@ -4,7 +4,7 @@ records, bob keeps its guest for observing: an emulator would have to translate 
 guest.
 
 If two guests in a row are lost at a workload, or bob itself fails at it, the workload stays unknown, and ``--resume``
-tries it again. If the kernel panicked or hung in both guests while it did the workload, that is a finding.
+tries it again. If the kernel panicked or hung in both guests during the recording, that is a finding.
 """
 
 from __future__ import annotations

@@ -135,8 +135,8 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
-    """Return the calls of the program with their stack frames (:func:`framed`). The program runs for that in a guest of
-    its own. All recordings of the program can use these frames."""
+    """Return the calls of the program with their stack frames (:func:`framed`). To get the frames, bob runs the program
+    in a guest of its own. All recordings of the program can use these frames."""
     program, made = case.work, case.subject
     guests.progress.step(f"looking at the stack frames of the calls of {program.name}")
 

@@ -187,7 +187,8 @@ class _SearchRun:
         return RunPart(run, folder.name, request.host)
 
     def _keep(self) -> None:
-        """Combine all findings into one result, and keep it. Do that seldom, since it takes longer with each lot."""
+        """Combine all findings into one result, and keep the result. bob seldom does that, since it takes longer with
+        each lot."""
         began = time.monotonic()
         if began >= self._keep_again:
             told(self._directory, self._done())

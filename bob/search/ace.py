@@ -2,10 +2,10 @@
 Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
 
 A workload starts on an empty file system. It has *core operations*, which use two files in the root and two files in
-the directory ``A``. A *sync point* is a call of sync, or of fsync for a file or directory. This is one that a core
-operation names, its sibling, or its parent. After a store through a mapping, the sync point is msync. A sync point
-follows the last core operation, and may follow any other core operation. Right before a core operation, the workload
-creates the names that the operation needs, and removes the names that would be in its way.
+the directory ``A``. A *sync point* is a call of sync or fsync. The fsync is for a file or directory that a core
+operation names, for its sibling, or for its parent. After a store through a mapping, the sync point is msync. A sync
+point follows the last core operation, and may follow any other core operation. Right before a core operation, the
+workload creates the names that the operation needs, and removes the names that would be in its way.
 
 ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). In bob, several of ACE's sequences may
 be one workload: ``remove`` of a file is ``unlink``, and all sync points after a mapped store are the same msync. ACE

@@ -71,8 +71,8 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def parsed(name: str, text: str, filler: int = 0) -> Bounds:
-    """Return the bounds ``name`` that the TOML ``text`` describes. If they want a full device, add a file of ``filler``
-    bytes. Raises UsageError for a mistake."""
+    """Return the bounds ``name`` that the TOML ``text`` describes. If the bounds want a full device, add a file of
+    ``filler`` bytes. Raises UsageError for a mistake."""
     with mistakes_in(f"{name}.toml", "see docs/search.md"):
         made = declared(BoundsDeclaration, text).bounds(name)
     if not (made.leave and filler):
@@ -142,8 +142,8 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
     """Yield a combined property for each call that has several promises about the same files. For example, a write
-    across the end of a file is an overwrite and an append. It survives for certain only if the call promises both data
-    and size (:func:`bob.claim.property.calls.covered`)."""
+    across the end of a file is an overwrite and an append. The write survives for certain only if the call promises
+    both data and size (:func:`bob.claim.property.calls.covered`)."""
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:
         return str(prop.call), prop.relations

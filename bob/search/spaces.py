@@ -1,5 +1,5 @@
 """A search's request. It has the bounds of the workloads, and says how many workloads the search tries. A run directory
-keeps it."""
+keeps the request."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Search:
 
     @property
     def leave(self) -> int:
-        """The number of bytes that the bounds leave free on the device; 0 if they do not want a full device."""
+        """The number of bytes that the bounds leave free on the device; 0 if the bounds do not want a full device."""
         return 0 if self.is_python or not self.text else bounds.parsed(self.name, self.text).leave
 
     @property
@@ -91,8 +91,8 @@ class Search:
         return Within(made, self.wanted)
 
     def workloads(self, space: Space) -> Iterator[Workload]:
-        """Return the workloads of ``space`` that the search tries, shorter ones first. If bob draws them, return them
-        as drawn."""
+        """Return the workloads of ``space`` that the search tries, shorter ones first. Drawn workloads come in the
+        order in which bob draws them."""
         return self.part.of(space, self.length, is_drawn=self.seconds is not None)
 
 

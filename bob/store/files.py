@@ -60,8 +60,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
-    """Return the bytes of the file ``path``. Raise StoreError if they do not have the checksum that ``known`` has by
-    the file's name. Raise OSError if the file cannot be read."""
+    """Return the bytes of the file ``path``. ``known`` has checksums by the names of files. Raise StoreError if the
+    bytes have another checksum. Raise OSError if the file cannot be read."""
     data = path.read_bytes()
     if path.name in known and documents.checksum(data) != known[path.name]:
         raise changed(path, "its checksum does not fit")

@@ -206,9 +206,9 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep and return the observations of ``workload``. Note in them why an earlier guest was lost: ``first_loss``,
-        or else the loss in an earlier session. If the last guest was lost, too, a resumed run tries the workload again,
-        unless the observations are final."""
+        """Keep and return the observations of ``workload``. Note in the observations why an earlier guest was lost:
+        ``first_loss``, or else the loss in an earlier session. If the last guest was lost, too, a resumed run tries the
+        workload again, unless the observations are final."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final

@@ -63,9 +63,9 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """A write, or ``count`` joined writes of ``sectors`` sectors in all. ``first`` is the index of the first write in
     the trace. ``end`` is None if a joined write was in flight at the crash. ``what`` names the written block, and
-    ``kind`` is its kind, such as data. ``operations`` are the numbers of the operations that the written data belongs
-    to. ``kept`` names the atomic units of a torn write that are on the medium. ``decides`` says that the crash would do
-    no harm if only this write had another fate."""
+    ``kind`` is the kind of the block, such as data. ``operations`` are the numbers of the operations that the written
+    data belongs to. ``kept`` names the atomic units of a torn write that are on the medium. ``decides`` says that the
+    crash would do no harm if only this write had another fate."""
 
     seconds: float
     end: float | None = None

@@ -41,23 +41,23 @@ class FileSystem:
     ``driver`` is the file system's name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs``
     makes the same file system in each run (UUID, hash seed). It works without discards, which would erase the stale
     pattern (bob's known content of unused sectors), and without background initialisation. ``check`` is the command
-    that a boot after a crash would run before the mount (empty if the mount itself recovers). bob runs ``repair`` if a
-    crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the smallest size that mkfs
-    accepts.
+    that a boot after a crash would run before the mount (empty if the mount itself recovers). The command ``repair``
+    runs if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the smallest size
+    that mkfs accepts.
 
-    The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
-    for ``quiet`` seconds, longer than all timers of the file system. If the file system never stops writing, bob waits
+    The file system commits changes within ``commit`` seconds. It counts as idle when the device has had no write for
+    ``quiet`` seconds, longer than all timers of the file system. If the file system never stops writing, bob waits
     ``enough`` seconds after the operations (0: no limit). If the file system ``keeps_commits`` in memory, bob syncs it
     after the wait.
 
     ``names`` are pairs (mount options, the literature's name for them). ``forgets`` says that recovery handles each
-    block by itself, and that an old block and a new block lead to the same result (:mod:`bob.observe.predict`). ``log``
-    is then the format of the log, whose remains after recovery do not count (:mod:`bob.observe.leftovers`).
-    ``refusals`` are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`).
-    Without ``lasting_inodes``, inode numbers change at each mount. The optional command ``checker`` checks a disk
-    without changing it; an exit code in ``clean`` means that it has no complaint. ``expected_messages`` are regular
-    expressions for messages that the kernel prints after any crash. ``declaration`` is the text of the user's own file
-    (empty if bob ships it), so that a result does not depend on that file.
+    block by itself, and that an old block and a new block lead to the same result (:mod:`bob.observe.predict`). If
+    ``forgets`` is true, ``log`` is the format of the log, whose remains after recovery do not count
+    (:mod:`bob.observe.leftovers`). ``refusals`` are operations that the file system lacks, with the kernel's messages
+    (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, inode numbers change at each mount. The optional command
+    ``checker`` checks a disk without changing it; an exit code in ``clean`` means that it has no complaint.
+    ``expected_messages`` are regular expressions for messages that the kernel prints after any crash. ``declaration``
+    is the text of the user's own file (empty if bob ships it), so that a result does not depend on that file.
     """
 
     name: str

@@ -36,8 +36,8 @@ class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return the JSON object of the witness ``path``, from its file or from a bundle. Raises OSError if neither has it,
-    ValueError if the file is not a document of bob, and MalformedError if the bundle is damaged."""
+    """Return the JSON object of the witness ``path``, from its file or from a bundle. Raises OSError if neither has the
+    witness, ValueError if the file is not a document of bob, and MalformedError if the bundle is damaged."""
     if not path.is_file() and (bundled := _bundled(path)) is not None:
         return _whole(*bundled)
     return documents.opened(path.read_bytes())

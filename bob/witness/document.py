@@ -192,7 +192,8 @@ def write(
 
 
 def named(case: Case) -> tuple[BlockName, ...]:
-    """Return a name for each write of ``case``: which block of the file system it writes, by the on-disk format."""
+    """Return a name for each write of ``case``. The name says which block of the file system the write changes, by the
+    on-disk format."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
     # If a file has several names, the last one counts: a name that an operation uses.
     paths = {
@@ -245,8 +246,8 @@ def read(path: Path) -> Witness:
 
 def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[str, Any]:
     """Return the JSON object of the witness ``path`` with new ``evidence``, and with the tree ``found`` after a mount
-    on ``kernel``. If the evidence of its claim is not about a tree, return the witness unchanged. Raises MalformedError
-    if the file is not a witness."""
+    on ``kernel``. If the witness has a claim that is not about a tree, return it unchanged. Raises MalformedError if
+    the file is not a witness."""
     document: dict[str, Any] = bundle.load(path)
     if not read(path).claim.is_shown_by_the_tree:
         return document
