@@ -1,4 +1,6 @@
-"""Whether a model allows an observation: if a closed set of micro-operations makes one reading of every cell true."""
+"""Decide whether a model allows an observed crash state. A *reading* of a cell (a name, a size, a piece of contents, an
+attribute) is one explanation of what the cell shows. The model allows the observation if, for some closed set of
+micro-operations, one reading of every cell is true."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -10,15 +12,16 @@ from bob.apm.readings import CellReading, Constraint, ObservationReader
 from bob.claim.property.rules import quoted
 from bob.observe.observation import Node, Observation
 
-MOST_ASKED = 10_000  # questions (times and clauses) to find the clauses that forbid a tree
+MOST_ASKED = 10_000  # questions (times and clauses) that bob asks to find the clauses that forbid a tree
 
 NodePresence = dict[int, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """``clauses`` that together forbid an observation. If it is one clause, the observation refutes it. The change of
-    node ``there`` needs that of node ``missing``, unless the cell ``about`` alone breaks the clause."""
+    """A set of ``clauses`` that together forbid an observation. If it has one clause, the observation refutes that
+    clause. By the clause, the change of graph node ``there`` needs the change of node ``missing``. Both are None if one
+    cell breaks the clause by itself; ``about`` names that cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -34,8 +37,8 @@ class Implications:
         self._needed_by = inverted(self._needs)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Return whether a crash after ``returned`` operations may leave this. Raises Undecided after ``most``
-        steps."""
+        """Return whether a crash after ``returned`` operations may leave a state with these ``constraints``. Raises
+        Undecided after ``most`` steps."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -47,7 +50,8 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Add a reading and all that follows from it to ``known``; return False if they contradict it."""
+        """Add a reading of a cell, and all that follows from it, to ``known``. Return False if that contradicts
+        ``known``."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -55,13 +59,13 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Return whether a reading, with all that follows, does not contradict ``known``."""
+        """Return whether a reading of a cell does not contradict ``known``, which is closed under implications."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
 
     def _search(self, known: NodePresence, choices: Sequence[Sequence[CellReading]], most: int | None) -> bool:
-        # By hand, not by recursion: a file full of unknown bytes has a cell with several readings every 16 bytes.
+        # A stack in place of recursion: a file full of unknown bytes has a cell with several readings every 16 bytes.
         under_way: list[Iterator[tuple[NodePresence, int]]] = [iter([(known, 0)])]
         steps = 0
         while under_way:
@@ -90,21 +94,22 @@ class Implications:
 
 
 class Undecided(Exception):
-    """The question whether a model allows an observation takes too many steps."""
+    """An error: to decide whether a model allows an observation would take too many steps."""
 
 
 class TreeOracle:
-    """Whether a model allows a program's tree, in ``most`` steps; ``outputs[k]`` is the output after operation k."""
+    """Answers whether a model allows a tree that a program's crash left, in at most ``most`` steps. ``outputs[k]`` is
+    the program's output after operation k."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
         self._graph, self._promised = graph, promised
-        # File systems reuse the inode numbers of removed files, so names and contents tell files apart. Some states of
-        # models lack attributes, and bob cannot see names in missing directories.
+        # No inode numbers: file systems reuse those of removed files, so names and contents must tell files apart. No
+        # attributes: some states of models lack them. No hidden names: bob cannot see names in missing directories.
         self._reader = ObservationReader(graph.workings, {}, attributes=False, hidden=False)
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
-        """Return whether a crash after ``output`` may leave ``tree``; None if that takes too long."""
+        """Return whether a crash after ``output`` may leave ``tree``; None if the answer takes too many steps."""
         constraints = self._seen(tree)
         try:
             return any(
@@ -116,7 +121,8 @@ class TreeOracle:
             return None
 
     def clauses(self, output: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """Return a minimal set of clauses that forbids ``tree`` after ``output``; an empty one if it takes too long."""
+        """Return a minimal set of clauses that together forbid ``tree`` after ``output``. Return the empty set if that
+        takes too many steps."""
         times = [returned for returned, words in enumerate(self._outputs) if words == output]
         if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
             return frozenset()
@@ -130,13 +136,14 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """Return a crash after operation ``returned`` as a reading: which operations have returned, and which not."""
+    """Return the time of a crash after operation ``returned`` in the form of a reading: which operations have returned,
+    and which have not."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return the nodes whose presence or absence follows without any clause, and each clause that one cell alone
-    breaks, with the name of that cell."""
+    """Return the nodes that must be there, or be missing, whichever clauses are promised. Also return each clause that
+    a cell breaks by itself, with the name of the cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -158,16 +165,16 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return the ``promised`` clauses that an observation refutes one by one, by cells with only one reading. If it is
-    forbidden but refutes none, it is ambiguous (:func:`forbidding`)."""
+    """Return the ``promised`` clauses that an observation refutes one by one, by cells with a single reading. If the
+    observation is forbidden, but refutes no single clause, it is ambiguous (:func:`forbidding`)."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
     }
     for edge in graph.edges:
-        # Facts are closed under the edges without clauses, so one edge is enough to show a conflict.
+        # The known facts are closed under the edges without clauses, so a single edge shows a conflict.
         if known.get(edge.node) is True and known.get(edge.needs) is False:
-            # If OWN_FIRST goes with an order, only OWN_FIRST is refuted: other edges try the order by itself.
+            # If an edge has OWN_FIRST and an order, only OWN_FIRST is refuted: other edges test the order by itself.
             single = edge.clauses & {OWN_FIRST} or edge.clauses
             if len(single) == 1 and edge.clauses <= promised and not single & found.keys():
                 found |= {clause: Conflict(single, *_shown(graph, known, edge)) for clause in single}
@@ -177,10 +184,11 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(
     graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Return a minimal set of clauses that forbids an observation at each time (:meth:`Implications.is_allowed`)."""
+    """Return a minimal set of promised clauses that together forbid an observation, for a crash at any of the times
+    ``returned`` (:meth:`Implications.is_allowed`)."""
     least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
-        # Drop each clause for good if the rest forbids the observation without it.
+        # Drop a clause for good if the other clauses forbid the observation without it.
         fewer = Implications(graph, least - {clause})
         if not any(fewer.is_allowed(constraints, at, most) for at in returned):
             least.discard(clause)
@@ -215,7 +223,8 @@ def _common(readings: Sequence[CellReading]) -> CellReading:
 
 
 def _shown(graph: Graph, known: NodePresence, conflict: Edge) -> tuple[int, int]:
-    """Replace helpers in a conflict by parts that are there, or missing."""
+    """Return the two nodes of a conflict. A helper node is replaced by one of its parts that is there, or that is
+    missing."""
     there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
         if not edge.clauses:
@@ -240,7 +249,7 @@ def _follow(known: NodePresence, node: int, along: Sequence[Sequence[int]], *, v
 
 
 def said(taken: Workings, operation: MicroOperation) -> str:
-    """Return a micro-operation in words: ``bytes 0 to 512 of /a``, ``the name b in /d``."""
+    """Return the cell of a micro-operation in words, such as ``bytes 0 to 512 of /a`` or ``the name b in /d``."""
     things = taken.history.things
     match operation.cell:
         case DataCell(thing, start, stop):

@@ -1,5 +1,5 @@
-"""Models that others wrote: OSDI'14, Table 4 (all with atomic directory operations and size changes), and ccfs
-(FAST'17). bob reads the papers' "sync operations" as "everything before the sync"."""
+"""Models that others wrote: those of OSDI'14, Table 4 (all have atomic directory operations and size changes), and ccfs
+(FAST'17). The papers' "sync operations" are read as "everything before the sync"."""
 
 from bob.apm import clauses
 from bob.apm.clauses import Clause, matching
@@ -8,7 +8,7 @@ from bob.errors import UsageError, meant
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 ATOMIC_CONTENTS = matching("never any any", "whole overwrite|append block")
-"""Contents persist together with the size that shows them."""
+"""Clauses that contents persist together with the size that shows them."""
 SAFE_FLUSH = matching("durable fsync-file data|size|attributes|entry")
 SAFE_RENAME = matching("ordered append rename|rename-over same-file")
 
@@ -34,17 +34,19 @@ def builtin(name: str) -> Model:
 
 _NAMES, _SYNCS = "|".join(clauses.DIRECTORY_KINDS), "|".join(clauses.SYNCS)
 _JOURNALED = f"{_NAMES}|truncate-up|truncate-down|fallocate"
-"""The order of an append includes its data: see :data:`bob.apm.clauses.JOURNALED`."""
+"""The kinds of changes whose order a journal of metadata keeps. Appends are not among them, because the order of an
+append includes its data: see :data:`bob.apm.clauses.JOURNALED`."""
 _ALL_ELSE = "|".join(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
 _COMMON = matching("intact any", f"whole {_JOURNALED}|setxattr whole", "in-turn own-changes any")
-"""Clauses of all of the paper's models."""
+"""The clauses that all of the paper's models have."""
 _FLUSHED = (
     *SAFE_FLUSH,
     *matching("durable o-sync|sync|syncfs data|size|attributes|entry", "durable sync|syncfs names"),
     *matching("durable fdatasync-file|o-dsync|msync data|size", "durable fsync-directory|fdatasync-directory entries"),
 )
-"""An fsync or O_SYNC write (generic_write_sync) persists contents and entry. O_DSYNC and msync act as fdatasync."""
-_ALL_SYNCED = f"durable {_SYNCS} any"  # with O_SYNC, O_DSYNC: ALICE adds an fsync of the range
+"""Durability by syncs: an fsync or an O_SYNC write (generic_write_sync) persists contents and entry. O_DSYNC and msync
+act as fdatasync."""
+_ALL_SYNCED = f"durable {_SYNCS} any"  # O_SYNC and O_DSYNC count, too: ALICE adds an fsync of the range
 _METADATA_SYNCED = f"durable {_SYNCS} size|attributes|entry|names|entries|parent|other-names|other-attributes"
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {

@@ -1,4 +1,5 @@
-"""Checks of a model against observations: whether it allows all of them (sound), and how much more (tight)."""
+"""Check a model against observations: does it allow all of them (is it sound), and how much more does it allow (is it
+tight)?"""
 
 from collections.abc import Callable, Sequence
 
@@ -10,11 +11,11 @@ from bob.crash.state import CrashState
 from bob.schema import Document
 
 SCHEMA = "bob.apm-check/1"
-DEFAULT_LIMIT = 2000  # sets of micro-operations; tightness leaves out workloads with more
+DEFAULT_LIMIT = 2000  # sets of micro-operations; a workload with more is left out of tightness
 
 
 class UnsoundDocument(Document, frozen=True):
-    """An observed crash state that the model forbids, when ``returned`` operations had returned."""
+    """An observed crash state that the model forbids. The crash came after ``returned`` operations had returned."""
 
     state: CrashState
     returned: int
@@ -23,7 +24,8 @@ class UnsoundDocument(Document, frozen=True):
 
 
 class CheckedDocument(Document, frozen=True):
-    """A workload checked against a model; ``held_out``: not used to derive it. ``observed`` counts its outcomes."""
+    """The check of one workload against a model. ``observed`` counts the workload's outcomes. ``held_out``: the
+    workload was not used to derive the model."""
 
     title: str
     folder: str
@@ -38,8 +40,9 @@ class Outcomes(Document, frozen=True):
 
 
 class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
-    """All workloads of a run, checked against a model with ``promised`` clauses: ``bob apm check --json``.
-    ``tightness`` is the observed share of the allowed states in the workloads that could be counted."""
+    """The check of all workloads of a run against a model with ``promised`` clauses: ``bob apm check --json``.
+    ``tightness`` is the share of the allowed states that were observed, over the workloads whose states bob could
+    count."""
 
     model: str
     run: str
@@ -59,7 +62,7 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Check ``model`` against the workloads of ``run``; if ``limit`` is None, leave out tightness."""
+    """Return the check of ``model`` against the workloads of ``run``. If ``limit`` is None, tightness is left out."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

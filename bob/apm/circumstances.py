@@ -1,4 +1,5 @@
-"""Circumstances of tests: most orders break by natural writeback, or by a sync of one file (docs/design.md, 4)."""
+"""The circumstances of a clause's tests. Most orders between changes break by natural writeback, or by a sync of one
+file (docs/design.md, 4), so a clause that held in other circumstances says little."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -26,9 +27,10 @@ class Circumstance(StrEnum):
     MAPPED = "with a write through a mapping"
 
 
-SOON = 4.0  # seconds: a transaction is open that long before its commit
+SOON = 4.0  # seconds: how long a transaction may be open before its commit
 OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
-"""How many lists of operations must meet a circumstance, if not one: its effect depends on operations or file sizes."""
+"""How many different lists of operations must meet a circumstance, if more than one. The effect of these circumstances
+depends on the operations, or on the sizes of files."""
 RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})  # refuting workloads may add these
 RARE_CLAUSES = frozenset(
     {clauses.OWN_FIRST, *(clause for clause in clauses.IN_TURN if clause.after is clauses.Means.SYNCED_NAMES)}
@@ -37,9 +39,10 @@ _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELS
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Return the circumstances that the tests of a clause must meet. A sync of the file writes all of it; a sync of
-    another file may commit its names without data; a sync of everything writes data first. A file that replaces another
-    is written at once (ext4_alloc_da_blocks). New data is written later than an open transaction."""
+    """Return the circumstances that the tests of a clause must meet before the clause counts as tested. The reasons: a
+    sync of a file writes all of it. A sync of another file may commit its names without its data. A sync of everything
+    writes data first. A file that replaces another file is written at once (ext4_alloc_da_blocks). New data is written
+    after an open transaction commits."""
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
@@ -67,14 +70,15 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
 
 
 def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Circumstance]]:
-    """Return, by clause, the circumstances in which ``workload`` tests it; ``commit`` is the commit interval (s)."""
+    """Return, for each clause that ``workload`` tests, the circumstances of the test. The file system commits every
+    ``commit`` seconds."""
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
         tried = _circumstances(workload, taken, at, commit)
         tested: list[Clause] = [*_of_change(taken, at)]
         for before in taken.changes[:at]:
             if after.kind is ChangeKind.UNLINK and not _has_a_name(taken, before.things & after.things):
-                continue  # no crash state shows whether the earlier change persisted
+                continue  # crash states do not show whether the earlier change persisted
             order = clauses.Ordered(before.kind, after.kind, relation(before, after))
             tested.append(clauses.OWN_FIRST if taken.is_of_a_log(order, at) else order)
             if at not in taken.asked:
@@ -85,7 +89,7 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
 
 
 def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
-    """Yield the clauses that depend on circumstances and that a change tries by itself."""
+    """Yield the clauses that one change tests by itself, if circumstances matter for them."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in clauses.DATA_KINDS:
@@ -95,7 +99,7 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
     if kind is ChangeKind.APPEND:
         for where in (clauses.AppendPart.ANYWHERE, *_pieces(taken, change)):
             yield from (clauses.Never(kind, fill, where) for fill in clauses.Fill)
-    # A cut between two blocks leaves no rest of a block, which other writes could turn into zeros.
+    # A cut at the end of a block leaves no part of a block that other writes could turn into zeros.
     if kind is ChangeKind.TRUNCATE_DOWN and any(
         isinstance(part.cell, SizeCell) and int(part.value or 0) % BLOCK_BYTES for part in parts
     ):
@@ -158,7 +162,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
 
 
 def _was_begun(taken: Workings, at: int) -> bool:
-    """Return whether an earlier append began the block that the file ended in."""
+    """Return whether an earlier append began the block where the file ended before this append."""
     ended_in, rest = divmod(taken.grown[at].before, BLOCK_BYTES)
     return rest > 0 and any(
         operation.change in taken.grown
@@ -182,7 +186,8 @@ def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[i
 
 
 def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) -> bool:
-    """Return whether an initial file moved between two directories and ``synced`` is one of them."""
+    """Return whether a file or directory of the initial tree moved between two directories, and ``synced`` is one of
+    the two."""
     moved = [
         operation
         for operation in taken.operations

@@ -1,4 +1,5 @@
-"""Clauses of models: each forbids crash states. Without any, sectors persist independently, and garbage may appear."""
+"""The clauses of models. Each clause forbids some crash states. In a model without clauses, sectors persist
+independently, and garbage may appear."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
@@ -13,39 +14,42 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 
 class Fill(StrEnum):
-    """Contents in the place of missing data."""
+    """Contents that a crash state shows in the place of missing data."""
 
     ZEROS = "zeros"
     STALE = "stale"
 
 
 class AppendPart(StrEnum):
-    """A part of an append. A file system allocates the blocks that an append begins; older blocks keep their place."""
+    """A part of an append. The parts differ because a file system allocates the blocks that an append begins, while
+    older blocks keep their place."""
 
     ANYWHERE = "anywhere"
-    TAIL = "tail-block"  # the block that the file ended in before, if no call asks for a part of the file
-    LAST = "last-block"  # the block that the file ends in, if the append begins it
-    EARLIER = "earlier-blocks"  # earlier blocks that the append begins, if no call asks for a part
+    TAIL = "tail-block"  # the block where the file ended before, if no call syncs only a part of the file
+    LAST = "last-block"  # the block where the file ends now, if the append begins it
+    EARLIER = "earlier-blocks"  # earlier blocks that the append begins, if no call syncs only a part of the file
 
 
 class TreePart(StrEnum):
-    """A part of the tree in which a crash shows only what operations did, whatever else is lost."""
+    """A part of the tree that a clause protects from garbage: a crash shows in it only what operations did, even if
+    other things are lost."""
 
     NAMES = "names"
     SIZES = "sizes"
     CONTENTS = "contents"
-    KEPT = "kept-contents"  # in files that are not removed, replaced or cut: other files may get the blocks of those
+    KEPT = "kept-contents"  # in files that are not removed, replaced or cut (other files may get blocks of such a file)
     ATTRIBUTES = "attributes"
 
 
-ANY = "any"  # a word for all others in its place
-UNLESS_SYNCED = " unless-synced"  # ends an order that a sync of the later change may break
+ANY = "any"  # in a pattern, this word matches every word
+UNLESS_SYNCED = " unless-synced"  # the end of the name of an order that a sync of the later change may break
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """If any part of an ``after`` change persisted, every earlier ``before`` change is whole. ``unless_synced``: a sync
-    of the later change's file or directory may break that (ext3-fast of OSDI'14, section 4.6)."""
+    """An order: if any part of an ``after`` change persisted, every earlier ``before`` change is whole.
+    ``unless_synced``: a sync of the later change's file or directory may break the order (ext3-fast of OSDI'14, section
+    4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -54,7 +58,7 @@ class Ordered:
 
     @property
     def is_of_a_name(self) -> bool:
-        """Whether the clause orders changes of one file, and the later one changes a name."""
+        """Whether the clause orders changes of one file, and the later change is of a name."""
         return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
 
     @property
@@ -69,8 +73,9 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """A way to write a change. ``SYNCED_NAMES``: the log that an fsync of the file writes may have
-    its names, too (btrfs_log_new_name)."""
+    """A way to write a change. Changes that a file system writes in the same way tend to keep or break an order
+    together. ``SYNCED_NAMES``: a change of a name that may also be in the log which an fsync of the file writes
+    (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"
@@ -84,8 +89,8 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """If part of an ``after`` change persisted, earlier ``before`` ones are whole, unless a call syncs that change
-    alone."""
+    """An order between two ways to write changes. If part of an ``after`` change persisted, all earlier ``before``
+    changes are whole. A change that a call syncs by itself is an exception."""
 
     before: Means
     after: Means
@@ -108,7 +113,7 @@ class InTurn:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A change of this kind persists all at once; with unit block, each file-system block of it does."""
+    """A change of this kind persists all at once. With the unit block, each file-system block of it does."""
 
     kind: ChangeKind
     unit: Unit
@@ -128,7 +133,8 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """No ``fill`` shows in place of missing data of such a change, in its part ``where``."""
+    """A promise that a crash state never shows ``fill`` in the place of missing data of such a change, in its part
+    ``where``."""
 
     kind: ChangeKind
     fill: Fill
@@ -148,7 +154,7 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """When ``call`` has returned, ``what`` of the earlier changes is durable."""
+    """When ``call`` has returned, the part ``what`` of all earlier changes is durable."""
 
     call: Call
     what: What
@@ -164,7 +170,7 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """A crash leaves nothing in this part of the tree that no operation made, not even in part."""
+    """In this part of the tree, a crash leaves nothing that no operation made, not even in part."""
 
     part: TreePart
 
@@ -210,23 +216,24 @@ _DURABLE = {
     What.OTHER_NAMES: "every other name that was created, moved or removed",
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
-WHATS = tuple(_DURABLE)  # objects of durability in clauses; others are for tables only
+WHATS = tuple(_DURABLE)  # values that clauses have; other values are for tables only
 SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
-UNITS = (Unit.WHOLE, Unit.BLOCK)  # units of whole changes; without such a clause, sectors are whole
+UNITS = (Unit.WHOLE, Unit.BLOCK)  # units that persist whole by a clause; sectors are always whole
 
 NEVERS = tuple(
     Never(kind, fill)
     for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS)
     for fill in Fill
-    if kind in DATA_KINDS or fill is Fill.STALE  # zeros are right if nothing was written
+    if kind in DATA_KINDS or fill is Fill.STALE  # for other kinds, zeros are right: no data was written
 )
 PIECES = tuple(
     Never(ChangeKind.APPEND, fill, where) for where in AppendPart if where is not AppendPart.ANYWHERE for fill in Fill
-)  # NEVERS about an append, for one part of it each
+)  # the clauses of NEVERS about an append, but each for one part of the append
 
 
 _CUT = Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK)
-"""The blocks that a cut takes out go with the size. Other writes turn the rest of the last block into zeros."""
+"""The blocks that a cut takes off a file disappear together with the size. The cut also turns the rest of the last
+block into zeros, but by other writes."""
 _LESSER: tuple[Clause, ...] = (Intact(TreePart.KEPT), *PIECES, _CUT)
 
 
@@ -246,7 +253,7 @@ def written_by(means: Means) -> tuple[ChangeKind, ...]:
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """Return how a kind of change is written. ``is_logged``: the log of its file may have the change, too."""
+    """Return how changes of this kind are written. ``is_logged``: the log of the file may also have the change."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 
@@ -257,7 +264,7 @@ _MEANS = {
     ChangeKind.TRUNCATE_DOWN: Means.SIZES,
     ChangeKind.TRUNCATE_UP: Means.SIZES,
     ChangeKind.FALLOCATE: Means.SIZES,
-    ChangeKind.ZERO: Means.OVERWRITES,  # in a block that stays, the kernel writes zeros as it does other data
+    ChangeKind.ZERO: Means.OVERWRITES,  # in a block that stays, the kernel writes zeros like other data
 }
 IN_TURN = tuple(
     InTurn(before, after)
@@ -265,12 +272,15 @@ IN_TURN = tuple(
     for after in Means
     if after not in (Means.OWN, Means.METADATA, Means.SYNCS)
 )
-"""Metadata only: without a request, the kernel writes data by age, so one order of data says little about the next."""
+"""Orders by means, for changes of metadata only. Without a sync the kernel writes data by its age, so one order of data
+says little about another."""
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
-"""Without it, an order of one file, a name last, does not hold for a file that a log has."""
+"""In a model without this clause, some promised orders have an exception. If the changes are of one file, and the later
+one is of a name, the order does not hold for a file that is in a log."""
 JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADATA, Means.SYNCS)
-"""A journal of metadata (ext3 data=writeback): each sync commits it, with sizes of appends but without data. bob does
-not derive these clauses. They follow from all orders, and from syncs that persist every append."""
+"""Clauses for a journal of metadata (ext3 data=writeback): each sync commits the whole journal, with the sizes of
+appends but without their data. bob does not derive these clauses. They follow if all orders hold, and if syncs persist
+every append."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(orders(written_by(clause.before), written_by(clause.after))) for clause in IN_TURN
 }
@@ -281,7 +291,7 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 def every_clause() -> tuple[Clause, ...]:
     """Return all clauses that bob derives, in the order of a model file. ``JOURNALED``, ``SYNCED`` and unless-synced
-    clauses are not among them."""
+    orders are left out."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -297,12 +307,13 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """Return all clauses of model files, but for unless-synced orders."""
+    """Return all clauses that a model file may have, except for unless-synced orders."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 
 def clause_of(name: str) -> Clause:
-    """Return the clause of this name, in current or older spelling. Raises MalformedError if it is unknown."""
+    """Return the clause with this name, in its current or an older spelling. Raises MalformedError if the name is
+    unknown."""
     written = clause_of_today(name)
     found = _BY_NAME.get(written.removesuffix(UNLESS_SYNCED))
     if isinstance(found, Ordered) and written.endswith(UNLESS_SYNCED):
@@ -314,8 +325,9 @@ def clause_of(name: str) -> Clause:
 
 @cache
 def matching(*texts: str) -> tuple[Clause, ...]:
-    """Return the clauses that match one of ``texts``, for each text in the order of a model file. A word of it may be
-    :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text without a match."""
+    """Return the clauses whose names match one of ``texts``; for each text, in the order of a model file. A word of a
+    text may be :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text without a
+    match."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
         raise ValueError(f"no clause matches {slips[0]!r}")
@@ -330,35 +342,38 @@ def _is_like(name: str, text: str) -> bool:
 
 
 def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised``, and for each order the weaker one that a sync may break."""
+    """Return ``promised``, and for each order in it also the weaker order that a sync may break."""
     orders = {replace(clause, unless_synced=True) for clause in promised if isinstance(clause, Ordered)}
     return frozenset(promised | orders)
 
 
 def without_exception(clause: Clause) -> Clause:
-    """Return an order as one that no sync may break; return any other clause unchanged."""
+    """Return an order without the exception that a sync may break it. Return any other clause unchanged."""
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that also hold for a file in a log if :data:`OWN_FIRST` is not promised."""
+    """Return the promised clauses that also hold for a file that is in a log, in a model without :data:`OWN_FIRST`."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised`` with the weaker clauses that follow. A model's promises are always such a set."""
+    """Return ``promised`` together with the weaker clauses that follow from it. The promises of a model are always such
+    a closed set."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
     return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses weaker than one of ``taken``. A model without ``taken`` may still promise these."""
+    """Return the clauses that are weaker than a clause of ``taken``. A model that gives up ``taken`` may still promise
+    these."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses stronger than ``clause``: a refutation of ``clause`` refutes them, too."""
+    """Return the clauses that are stronger than ``clause``: a crash state that refutes ``clause`` also refutes
+    these."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

@@ -1,4 +1,4 @@
-"""A comparison of two models: what one allows and the other forbids, with the smallest workload that shows it."""
+"""Compare two models: find what one of them allows and the other forbids, with the smallest workload that shows it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from bob.workload.simulation import simulate
 SETUP = (
     "mkdir /d; mkdir /e; write /d/a 0 8K; write /d/b 0 8K; write /e/c 0 8K; write /e/old 0 4K;"
     "mkdir /d/gone; mkdir /e/gone"
-)  # for workloads that may tell models apart
+)  # the initial tree of the workloads that may tell models apart
 
 _FIRST = (
     "write /d/a 0 512", "write /d/a 0 8K", "append /d/a 100", "append /d/a 8K", "truncate /d/a 100",
@@ -39,18 +39,19 @@ _LATER = (
 )  # fmt: skip
 _SYNCS = ("fsync /d/a", "fdatasync /d/a", "fsync /d/new", "fsync /d", "fdatasync /d", "sync", "syncfs")
 _OTHERS = ("write /e/c 0 512", "append /e/c 100", "create /e/other", "setxattr /e/c user.bob 8")
-"""A sync of another file may take these along."""
+"""Changes that a sync of another file may also persist."""
 _EARLIER = ("append /d/b 100", "append /e/c 100", "write /e/c 0 512", "create /e/other")
 _OVERTAKING = ("append /d/a 100; fsync /d/a", "write /d/a 0 512; fsync /d/a", "create /d/new; fsync /d/new")
-"""Changes with a sync of their own, which may overtake :data:`_EARLIER`."""
-_MARK = "mkdir /e/done"  # shows that the sync before it had returned
+"""Changes with a sync of their own. They may overtake the changes of :data:`_EARLIER`."""
+_MARK = "mkdir /e/done"  # if this persisted, the sync before it had returned
 
 LIMIT = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A clause of ``stronger``, with a workload: only ``weaker`` allows ``tree``; ``before`` is the initial tree."""
+    """A clause that only the model ``stronger`` promises. With ``workload``, only the model ``weaker`` allows ``tree``.
+    ``before`` is the workload's initial tree."""
 
     clause: Clause
     stronger: Model
@@ -69,8 +70,9 @@ class Apart:
 
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
-    """Yield every clause that just one of two models promises, with the smallest workload that shows it. Clauses with
-    neither a workload nor a refuting state are left out: most follow from others, or forbid what cannot happen."""
+    """Yield each clause that only one of two models promises, with the smallest workload that shows the difference.
+    Clauses are left out if bob has neither such a workload nor a crash state that refutes the clause. Most of these
+    follow from other clauses, or forbid what cannot happen."""
     for stronger, weaker in ((one, other), (other, one)):
         more = stronger.promised - weaker.promised
         for finding in stronger.findings:
@@ -97,7 +99,8 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Yield small workloads, smallest first: one operation; two; a synced one and another; one and a synced one."""
+    """Yield small workloads, smallest first. They have one operation; two operations; an operation and a sync; or an
+    earlier operation, and a later one with a sync of its own."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),
@@ -108,7 +111,7 @@ def candidates() -> Iterator[Workload]:
         workload = Workload(operations, parse(SETUP), parse(operations))
         try:
             simulate(workload)
-        except UsageError:  # the second operation has nothing left to work on
+        except UsageError:  # the first operation has removed what the second needs
             continue
         yield workload
 

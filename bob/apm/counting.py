@@ -1,5 +1,6 @@
-"""Count the crash states that a model allows: exactly if quick, else a lower bound. They are down-sets of a partial
-order (bit masks). Independent parts multiply, a chain of n has n + 1, other parts are split by one member."""
+"""Count the crash states that a model allows: exactly if that is quick, else a lower bound. The states are the
+down-sets (as bit masks) of a partial order. The numbers of independent parts are multiplied. A chain of n members has n
++ 1 down-sets. Any other part is counted twice, with one member lost and with that member there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,8 +9,8 @@ from math import prod
 from bob.apm.model_states import CrashInterval, Lattice, places
 from bob.apm.tree_digests import bits
 
-MOST_STEPS = 200_000  # members to look at before exact counting stops: some seconds
-LARGEST_PART = 64  # members of a part that is split
+MOST_STEPS = 200_000  # members that exact counting looks at before it stops, after some seconds
+LARGEST_PART = 64  # members; a larger part gets a lower bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,10 @@ class StateCount:
 
 
 def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
-    """Count the crash states of a lattice: distinct sets, each with its output. It takes about ``most`` steps."""
+    """Count the crash states of a lattice: the distinct pairs of a closed set and an output. It takes about ``most``
+    steps."""
     counting = _Counter(lattice, most)
-    # Most states are at places of large freedom, so a lower bound leaves out the small ones.
+    # Most states are in the intervals that may lose most, so a lower bound leaves out the small intervals.
     ordered = sorted(places(lattice, outputs), key=lambda one: one.free.bit_count(), reverse=True)
     found: list[StateCount] = []
     for place in ordered:
@@ -37,7 +39,8 @@ class _Counter:
         self._known: dict[int, StateCount] = {}
 
     def at(self, place: CrashInterval) -> StateCount:
-        """Return how many crash states of a place belong to no earlier one."""
+        """Return how many crash states of an interval (the crashes between two returns) do not belong to an earlier
+        interval."""
         every = self._sets(place.free)
         must = place.must & place.base
         if not place.must or must & ~place.free:

@@ -1,5 +1,6 @@
-"""The implications between micro-operations, with their clauses, as a graph. Nodes are the micro-operations (by index),
-then the returns of operations, then helper nodes for "some of" and "all of" a group."""
+"""The dependencies between the micro-operations of a workload, as a graph whose edges have clauses. The first nodes are
+the micro-operations, by index. Then come the returns of operations. The last nodes are helpers for "some of" and "all
+of" a group."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -21,8 +22,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """If a model promises all of ``clauses``, ``node`` persists only with ``needs``. ``synced``: a sync of the later
-    change's own file persists it, so orders that a sync may break do not count."""
+    """If a model promises all of ``clauses``, ``node`` persists only if ``needs`` does. ``synced``: a sync of the later
+    change's own file persists that change, so an order that a sync may break does not count here."""
 
     node: int
     needs: int
@@ -32,8 +33,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All implications of a workload. ``returns[k]``: the node of operation k's return (0: the start), with the
-    finish."""
+    """All dependencies of a workload. ``returns[k]`` is the node for the return of operation k (0: the start); the
+    operations of the finish are included."""
 
     workings: Workings
     nodes: int
@@ -50,14 +51,14 @@ class Graph:
 
     @property
     def clauses(self) -> frozenset[Clause]:
-        """The clauses that this workload puts to the test."""
+        """The clauses that this workload tests."""
         kinds = {change.kind for change in self.workings.changes}
         alone: set[Clause] = {clauses.Intact(part) for part in clauses.TreePart}
         alone |= {never for never in clauses.NEVERS if never.kind in kinds}
         return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
-        """Return, for each node, those that it needs if just ``promised`` is promised."""
+        """Return, for each node, the nodes that it needs in a model with exactly the clauses ``promised``."""
         needed: list[list[int]] = [[] for _ in range(self.nodes)]
         unless_synced = frozenset(map(clauses.without_exception, promised))
         for edge in self.edges:
@@ -67,7 +68,7 @@ class Graph:
 
 
 def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return, for each node, those that need it."""
+    """Return, for each node, the nodes that need it."""
     needed_by: list[list[int]] = [[] for _ in needs]
     for node, others in enumerate(needs):
         for other in others:
@@ -77,8 +78,8 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """Operation ``number`` as a ``call`` on ``thing`` (None: all) in ``parents`` (directories); ``is_write``: a syncing
-    write."""
+    """A sync: operation ``number`` as a ``call`` on ``thing`` (a file or directory; None: everything), which is in the
+    directories ``parents``. ``is_write``: it is a synchronous write."""
 
     number: int
     call: Call
@@ -92,7 +93,8 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Simulate ``workload``, and return its implications. Raises UsageError for a refused or unknown operation."""
+    """Return the graph of ``workload``, which is simulated for it. Raises UsageError if an operation fails, or if
+    models do not know it."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 
@@ -121,9 +123,10 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Return nodes for ``some`` and ``every`` part of a change, without zeros behind a cut, and without appended
-        data in place of data before a cut. The kernel writes these at any time, and the old size shows them at once.
-        The zeros may also come last: they show when the file grows again (ext4_block_truncate_page)."""
+        """Return nodes for some part, and for every part, of a change, as :meth:`_group` does, but without parts that
+        may persist at any time. These are the zeros behind a cut, and appended data in the place of data that a cut
+        took off. The kernel writes these at any time, and the old size shows them at once. The zeros may also come
+        last: they show when the file grows again (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:
@@ -134,7 +137,8 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Put each change after earlier ones: ``later`` has nodes of those that follow, ``every`` of those followed."""
+        """Add an edge from each change to every earlier one, with the clause for their order. ``later`` has the node of
+        each change as the later one, and ``every`` its node as the earlier one."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -198,7 +202,7 @@ class GraphBuilder:
             self._edge(at, self._returns[operation.number - 1])
 
     def _at_once(self, index: int, some: int, every: int) -> None:
-        """Tie together the parts of one change, and sizes to the data that they cover."""
+        """Add edges between the parts of one change, and from sizes to the data that they cover."""
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
         self._edge(some, every, clauses.Whole(kind, Unit.WHOLE))
         if kind is ChangeKind.TRUNCATE_DOWN:
@@ -214,14 +218,15 @@ class GraphBuilder:
             self._appended(self._taken.grown[index], blocks)
 
     def _but_rest(self, parts: Iterable[int]) -> list[int]:
-        """Return the parts of a cut without the rest of the block that the file ends in."""
+        """Return the parts of a cut, but not those in the block where the file ends afterwards."""
         operations = {part: self._taken.operations[part] for part in parts}
         size = next(int(one.value or 0) for one in operations.values() if isinstance(one.cell, SizeCell))
         ending = block_of(size) if size % BLOCK_BYTES else None
         return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
-        """Tie each size that an append passes to data, by :class:`bob.apm.clauses.AppendPart`."""
+        """Add edges from each size that an append passes to the data below that size, for each
+        :class:`bob.apm.clauses.AppendPart`."""
         covered: int | None = None
         begun: int | None = None
         tail: int | None = None
@@ -241,7 +246,7 @@ class GraphBuilder:
                 self._shown_with(sizes, tail, clauses.AppendPart.TAIL)
 
     def _all_of(self, parts: Iterable[int], before: int | None) -> int:
-        """Return a node that needs all ``parts``, and the node ``before`` if any."""
+        """Return a new node that needs all ``parts``, and also the node ``before`` if that is not None."""
         node = self._node()
         for part in (*parts, *(() if before is None else (before,))):
             self._edge(node, part)
@@ -253,12 +258,12 @@ class GraphBuilder:
 
     def _block(self, part: int) -> int:
         block = self._taken.operations[part].block
-        assert block is not None  # contents have one
+        assert block is not None  # the micro-operations of contents have a block
         return block
 
     @cached_property
     def _synced(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """By file or directory: the last operation that syncs it, and the last that syncs something below it."""
+        """For each file or directory: the last operation that syncs it, and the last that syncs something below it."""
         itself: dict[int, int] = {}
         below: dict[int, int] = {}
         for number, operation in enumerate(self._performed, start=1):
@@ -273,8 +278,8 @@ class GraphBuilder:
         return self._taken.history.after(number)
 
     def _is_synced(self, change: OperationChange) -> bool:
-        """Return whether a sync of the change's file or directory, or below what it makes, comes with it or follows. (A
-        crash before that sync counts, too: the model allows a little more.)"""
+        """Return whether the change itself, or a later operation, syncs the change's file or directory, or something
+        below a directory that it makes. A crash before that sync counts, too, so the model allows a little more."""
         of = change.things | (change.directories if change.kind in clauses.DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]
@@ -292,7 +297,8 @@ class GraphBuilder:
                     self._edge(self._returns[number], at, clauses.Durable(sync.call, self._what(earlier, sync)))
 
     def _begun(self, number: int) -> int:
-        """Return the last operation that returned before ``number`` began: fsync(2) writes what is dirty by then."""
+        """Return the last operation that had returned when operation ``number`` began. An fsync(2) writes what is dirty
+        at its begin."""
         return self._taken.history.begun.get(number, number - 1)
 
     def _sync(self, number: int) -> SyncCall | None:
@@ -308,7 +314,7 @@ class GraphBuilder:
 
     def _what(self, operation: MicroOperation, sync: SyncCall | None = None) -> What:
         if sync is not None and sync.is_write and operation.number < sync.number and operation.block is not None:
-            # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
+            # A synchronous write syncs only its own range (generic_write_sync, include/linux/fs.h).
             return self._else(operation)
         thing = None if sync is None else sync.thing
         match operation.cell:

@@ -1,10 +1,10 @@
-"""Derive a model: the strongest that allows every observation, without the clauses that one cannot rely on.
+"""Derive a model from observations: the strongest model that allows every observation, without the clauses that one
+cannot rely on.
 
-All clauses are promised at first, and observations refute some for certain (:func:`bob.apm.allowed.refuted`). If only
-several clauses together forbid an observation, bob drops those that would not be promised anyway, else orderings, else
-all but those against garbage. A clause that held is promised if that says something about untried workloads
-(docs/models.md).
-"""
+At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). An
+observation may be forbidden only by several clauses together. Among these, bob drops the clauses that it would not
+promise anyway; or else the orders; or else all but those against garbage. A clause that held is promised if that says
+something about untried workloads (docs/models.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,14 +32,16 @@ from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
-    """The clauses to promise: those that held exhaustively, or also those that held on a sample."""
+    """The choice of clauses to promise: those that held in exhaustive runs, or also those that held on a sample of
+    crash states."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
 
 
 def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
-    """Return the titles of a third of the workloads, by ``seed``; those that differ only in finish stay together."""
+    """Return the titles of a third of the workloads, chosen by ``seed``. Workloads that differ only in their finish
+    stay together."""
     alike: dict[object, list[str]] = {}
     for one in workloads:
         alike.setdefault((one.setup, one.operations), []).append(one.title)
@@ -50,7 +52,7 @@ def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class DerivedModel:
-    """A derived model, and for each refuted clause the workload and the outcome that refute it."""
+    """A derived model. ``shown`` has, for each refuted clause, the workload and the outcome that refute it."""
 
     model: Model
     shown: Mapping[Clause, tuple[ObservedCase, OutcomeConstraints]]
@@ -64,9 +66,9 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """Return the model of one configuration from its workloads (at least one; with a ``seed``, two thirds of them).
-    ``refuting`` ones refute, but test only ``RARE_CLAUSES`` and ``RARE`` circumstances
-    (:mod:`bob.apm.circumstances`)."""
+    """Return the model of one configuration, from observed workloads (at least one). With a ``seed``, only two thirds
+    of them are used. The workloads ``refuting`` may refute any clause, but count as tests only for ``RARE_CLAUSES`` and
+    in ``RARE`` circumstances (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -98,13 +100,14 @@ def derive(
 
 
 def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
-    """Return whether ``model`` was derived from ``configuration`` on the release ``kernel`` or one of its series."""
+    """Return whether ``model`` was derived from ``configuration``, on a kernel of the same series as the release
+    ``kernel``."""
     of = model.source.get("configuration")
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False
     try:
         derived = decode(ConfigurationDocument, of).configuration
-    except (ShapeError, BobError):  # a file system that this bob does not know
+    except (ShapeError, BobError):  # this bob does not know the file system
         return False
     return (derived.fs, derived.mkfs_options, derived.options) == (
         configuration.fs,
@@ -119,7 +122,7 @@ class _WeakeningClauses:
         self.refutations: dict[Clause, Refutation] = {}
         self.shown: dict[Clause, tuple[ObservedCase, OutcomeConstraints]] = {}
         self._ambiguous: list[tuple[ObservedCase, OutcomeConstraints]] = []
-        self._knows_orders = False  # an order may be false without :data:`OWN_FIRST`, and then this one is not refuted
+        self._knows_orders = False  # until then OWN_FIRST is not refuted: an order may be false without it
         self._asked: tuple[ObservedCase, frozenset[Clause], Implications] | None = None
 
     def add(self, workload: ObservedCase) -> None:
@@ -146,7 +149,7 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Choose which of the clauses that forbid something together to give up."""
+        """Return which of the clauses to give up that together forbid an observation."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
         garbage = frozenset(
@@ -155,7 +158,8 @@ class _WeakeningClauses:
         return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
-        """Refute clauses until the observation is allowed; return False if it is not, but refutes none for certain."""
+        """Refute clauses until the observation is allowed, and return True. Return False if it stays forbidden but
+        refutes no single clause."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
                 conflict
@@ -197,12 +201,13 @@ class _WeakeningClauses:
             )
 
 
-MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]  # with the operations of a workload that met it
+MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]  # and the operations of a workload that met it
 
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """The tests of a clause; ``exhaustive`` and ``surely`` are of workloads with known outcomes of all legal states."""
+    """Counts of a clause's tests. ``exhaustive`` and ``surely`` are only about workloads with known outcomes of all
+    legal crash states."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -217,7 +222,7 @@ class _ClauseCounts:
         self._rare = _ClauseCounts(refuting, ()) if refuting else None
         for workload in workloads:
             orders, tested = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
-            if workload.workload.at is At.END:  # bob looked only at crashes after the end
+            if workload.workload.at is At.END:  # bob explored only crashes after the end
                 tested = frozenset(clause for clause in tested if isinstance(clause, clauses.Durable))
             for clause in tested:
                 was, own = self._counts.get(clause, _ClauseCount()), workload.workload.operations
@@ -236,7 +241,8 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return the circumstances of all orders by the same means as this one: those tried, and those surely tried."""
+        """Return the circumstances of all tests of a clause, and those of its exhaustive tests. Tests of clauses that
+        hold by the same means count, too."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -277,8 +283,9 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that hold by the same means: if one is refuted, another that held was lucky. Orders of one
-    file (a rename after an append to it) stand alone, since they often have a rule of their own."""
+    """Return the clauses that hold by the same means as ``clause``. If a crash state refutes one of them, another that
+    held only had luck. The result is empty for an order of changes of one file (such as a rename after an append to
+    it), since file systems often have a special rule for such an order."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:
@@ -288,7 +295,8 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that are promised together: a sync that writes other files' data writes all of it."""
+    """Return the clauses that are promised only together with ``clause``: a sync that writes data of other files writes
+    all of their data."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()

@@ -1,4 +1,5 @@
-"""Runs as evidence for models: workloads become micro-operations, observations constraints. No guest is needed."""
+"""Read a run of bob as evidence for models: its workloads become micro-operations, and its observations become
+constraints. No guest is needed."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from bob.store.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome after operation ``returned`` (0: none): its number, first ``state``, and how many legal ``states``."""
+    """An outcome of crashes after operation ``returned`` (0: before the first return). It has its number ``outcome``,
+    the first crash ``state`` with it, the number of legal ``states`` with it, and the constraints that follow from
+    it."""
 
     state: CrashState
     outcome: int
@@ -29,7 +32,8 @@ class OutcomeConstraints:
 
 
 class ObservedCase:
-    """A case with all observations. Its file system commits every ``commit`` seconds at the latest."""
+    """A case (the legal crash states of one workload) with all its observations. Its file system commits at least every
+    ``commit`` seconds."""
 
     def __init__(
         self, run: RunDirectory, folder: Path, case: Case, observed: Observations, commit: float = 5.0
@@ -45,7 +49,8 @@ class ObservedCase:
 
     @cached_property
     def sights(self) -> tuple[OutcomeConstraints, ...]:
-        """Each outcome that mounted at once, by the number of operations that had returned."""
+        """The outcomes that mounted at once, each with the number of operations that had returned. An outcome may occur
+        with several such numbers."""
         history = self.graph.workings.history
         reader = ObservationReader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()
@@ -72,7 +77,8 @@ class ObservedCase:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """The positions in the trace where operations return. The agent calls those of the finish operation 0."""
+        """The times of the returns of operations, in the trace. The agent's marks call every operation of the finish
+        operation 0."""
         trace, operations = self.case.plan.trace, len(self.workload.operations)
         own = {f"op {number} end" for number in range(1, operations + 1)}
         ends = [mark.at.time for mark in trace.marks if mark.text in own]
@@ -80,7 +86,8 @@ class ObservedCase:
 
 
 def witnessed(path: Path) -> Iterator[ObservedCase]:
-    """Yield the observed workloads of the run in ``path`` whose controls are as they should be."""
+    """Yield the observed workloads of the run in the folder ``path``. A workload is left out if its controls show that
+    its observations cannot be trusted."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
     subject, model = request.configuration, request.model

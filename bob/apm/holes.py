@@ -1,4 +1,4 @@
-"""Holes: pieces of a file that lie within its size although their data is missing."""
+"""Holes: pieces of a file that lie within its size although their data did not persist."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
@@ -17,7 +17,8 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """A reading of a hole: the micro-operations ``lost`` (sizes) are missing, and each fill ``breaks`` clauses."""
+    """An explanation of a hole: the micro-operations ``lost`` (which set sizes) did not persist, and ``breaks`` has the
+    clauses that each fill then breaks."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -25,9 +26,9 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece without its data. ``kind`` is that of the first change that writes it or grows the file over it.
-    ``sizes`` has the micro-operations that set sizes for appends to it: all, and by the part of the append that it is
-    in."""
+    """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or grows the
+    file over it. ``sizes`` has the micro-operations that set a size in an append to the piece: all of them, and by the
+    part of the append that has the piece."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]
@@ -37,9 +38,10 @@ class Hole:
         return self.sizes[AppendPart.ANYWHERE]
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
-        """Return the clauses that ``fill`` breaks if the micro-operations ``there`` persisted and the data did not."""
+        """Return the clauses that ``fill`` in the hole breaks if the micro-operations ``there`` persisted and the data
+        did not."""
         found = {Never(ChangeKind.APPEND, fill, where) for where, sizes in self.sizes.items() if sizes & there}
-        if fill is Fill.STALE and self.kind is not None:  # zeros belong where something else made the file so long
+        if fill is Fill.STALE and self.kind is not None:  # if another change made the file so long, zeros are right
             found.add(Never(self.kind, fill))
         return frozenset(found)
 
@@ -56,7 +58,8 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """Return the hole of a piece. If operation ``since`` cut it off, only later ones are missing (-1: all)."""
+    """Return the hole that a piece becomes without its data. If micro-operation ``since`` cut the piece off, only later
+    data is missing (-1: all data)."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
@@ -69,7 +72,8 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
 
 
 def stale_at(start: int, length: int) -> bytes:
-    """Return the content of the disk before mkfs as a file shows it: ``length`` bytes from its offset ``start`` on."""
+    """Return what the disk had before mkfs, as a file shows it in stale blocks: ``length`` bytes from offset ``start``
+    of the file on."""
     skip = start % CELL_BYTES
     return stale(skip + length)[skip:]
 

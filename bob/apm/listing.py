@@ -1,4 +1,4 @@
-"""Views of models for terminals and programs: allowed states, dependencies, differences, checks."""
+"""Print models and turn them into documents: allowed states, dependencies, differences of two models, and checks."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
@@ -33,7 +33,8 @@ class ChangeRow(Document, frozen=True):
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states of a model, in lines (`bob apm states`). ``dependencies``: what each micro-operation needs."""
+    """The states that a model allows, as lines of text (`bob apm states`). ``dependencies`` lists what each
+    micro-operation needs."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -43,7 +44,7 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that only the model ``promised_by`` promises, and how it stands in the other model."""
+    """A clause that only the model ``promised_by`` promises, and how the clause stands in the other model."""
 
     clause: str
     meaning: str
@@ -56,14 +57,15 @@ class ApartRow(Document, frozen=True):
 
 
 class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-compare/1"):
-    """A comparison of two models: `bob apm compare`."""
+    """The differences of two models: `bob apm compare`."""
 
     models: tuple[str, str]
     differences: tuple[ApartRow, ...]
 
 
 class ProgramChange(Document, frozen=True):
-    """How a changed model changes a program's answers (old, new), with the evidence of each vulnerability."""
+    """How a changed model changes the answers about a program (old and new), with the evidence of each
+    vulnerability."""
 
     program: str
     safety: tuple[str, str]
@@ -75,7 +77,7 @@ class ProgramChange(Document, frozen=True):
 
 
 class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-what-if/1"):
-    """A changed model, in the file ``file``, and its effect on ``programs``: `bob apm what-if`."""
+    """A changed model, stored in the file ``file``, and its effect on ``programs``: `bob apm what-if`."""
 
     model: str
     changes: tuple[str, ...]
@@ -86,7 +88,7 @@ class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-wha
 
 
 def lines(tree: ModelTree) -> list[str]:
-    """Return a tree, a line for each name, with its size and contents in words."""
+    """Return a tree as lines, one for each name, with its size and its contents in words."""
     return [f"{path}{_entry(path, entry)}" for path, entry in tree] or ["(nothing)"]
 
 
@@ -102,7 +104,8 @@ def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> Stat
 
 
 def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
-    """Print the states of a workload. States that differ only in contents share an entry: torn writes make many."""
+    """Print the states that a model allows for a workload. States that differ only in contents share an entry, because
+    torn writes make many of these."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
     alike: dict[object, list[ModelTree]] = {}
@@ -149,7 +152,8 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """Print the differences of two models, by the model that promises more. Clauses that begin alike share evidence."""
+    """Print how two models differ, grouped by the model that promises more. Clauses whose names begin alike share their
+    evidence."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:

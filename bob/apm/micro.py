@@ -1,4 +1,5 @@
-"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*. The last value wins. Sizes: bytes."""
+"""Micro-operations (OSDI'14, section 4.2). Each puts a value into a *cell*: a name, a size, a piece of contents, or an
+attribute. A cell shows the last value that persisted. Sizes are in bytes."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -29,7 +30,8 @@ class MicroKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameCell:
-    """The name ``place[1]`` in the directory ``place[0]``. Its value is the thing with that name, or None."""
+    """The name ``place[1]`` in the directory ``place[0]``. Its value is the number of the file or directory that the
+    name leads to, or None."""
 
     place: NamePlace
 
@@ -41,7 +43,7 @@ class SizeCell:
 
 @dataclass(frozen=True, slots=True)
 class DataCell:
-    """The bytes of a file from ``start`` up to ``stop``: at most a sector."""
+    """The bytes of a file from ``start`` up to ``stop``; at most one sector."""
 
     thing: int
     start: int
@@ -50,7 +52,7 @@ class DataCell:
 
 @dataclass(frozen=True, slots=True)
 class AttributeCell:
-    """An extended attribute, the mode or the owner; its value is bytes, or None."""
+    """An extended attribute, the mode or the owner of a file. Its value is bytes, or None."""
 
     thing: int
     name: str
@@ -62,8 +64,9 @@ Value = int | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
-    """``value`` put into ``cell`` by change ``change`` (an index) of operation ``number`` (from 1). ``block`` is the 4
-    KiB block of data, or of a size's last byte; else None."""
+    """A micro-operation: it puts ``value`` into ``cell``. It is part of the change with index ``change``, which
+    operation ``number`` (from 1) makes. ``block`` is the number of the 4 KiB block that has the data, or the last byte
+    below a size; else None."""
 
     kind: MicroKind
     number: int
@@ -75,7 +78,8 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A file's size before an append, and its largest; ``is_asked_in_part``: this or a later call syncs a range."""
+    """The growth of a file by an append: the size ``before`` it, and the ``largest`` size that the file had.
+    ``is_asked_in_part``: the append, or a later call, syncs only a range of the file."""
 
     before: int
     largest: int
@@ -85,17 +89,20 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether data is where the file had data before a truncation, in a block that begins below its size."""
+        """Return whether a micro-operation of the append writes data to where the file had data before a truncation, in
+        a block that begins below the file's size."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
 
 @dataclass(frozen=True, slots=True)
 class Workings:
-    """The changes and micro-operations of a workload in program order. ``writers`` (by cell) and ``sizes`` (by file,
-    with each size) have indexes of micro-operations, ascending. ``grown`` (appends), ``asked`` (a call syncs these
-    alone) and ``logged`` (another file's log may have these) have indexes of changes. ``pieces`` has data cells by file
-    and offset, ``freed`` the files that are removed, replaced or truncated. ``memory`` is a cache."""
+    """The changes and micro-operations of a workload, in program order. ``writers`` (by cell) and ``sizes`` (by file,
+    each with its value) have ascending indexes of micro-operations.
+
+    ``grown`` (appends), ``asked`` and ``logged`` have indexes of changes. A call syncs each change of ``asked`` by
+    itself. Another file's log may have each change of ``logged``. ``pieces`` has the data cells of each file by offset,
+    and ``freed`` the files that are removed, replaced or truncated. ``memory`` is a cache."""
 
     history: History
     places: NamePlaces
@@ -114,16 +121,19 @@ class Workings:
         return means_of(self.changes[change].kind, is_logged=change in self.logged)
 
     def is_cut(self, operation: int) -> bool:
-        """Return whether a micro-operation (its index) truncates a file, which frees the blocks behind its new end."""
+        """Return whether the micro-operation with this index belongs to a truncation, which frees the blocks behind the
+        new end."""
         return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
 
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
-        """Return whether a log may have the later change (``after``, its index) without the earlier one."""
+        """Return whether a log may have the later change (with index ``after``) of ``order``, but not the earlier
+        one."""
         return order.is_of_a_name and after in self.logged
 
 
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
-    """Return ``history`` before ``finish`` as micro-operations. Raises UsageError for operations unknown to models."""
+    """Return ``history``, without the ``finish``, as micro-operations. The finish only shows which changes are synced.
+    Raises UsageError for an operation that models do not know."""
     places, made = NamePlaces(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:
@@ -160,7 +170,7 @@ def block_of(offset: int) -> int:
 
 
 def _freed(history: History, made: Sequence[OperationChange]) -> Iterator[int]:
-    """Yield the files that lose blocks, which another file may get."""
+    """Yield the files that lose blocks. Another file may get such blocks."""
     for change in made:
         if change.kind is ChangeKind.TRUNCATE_DOWN:
             yield from change.things
@@ -215,7 +225,7 @@ def _micro_operations(
         done = attribute_set_by(history.operations[number - 1])
         assert done is not None
         (thing,), (_path, name) = change.things, done
-        is_set = history.steps[number].inodes[thing].attributes.get(name)  # None: it is removed
+        is_set = history.steps[number].inodes[thing].attributes.get(name)  # None: the attribute is removed
         yield MicroOperation(MicroKind.SET_ATTRIBUTE, number, index, AttributeCell(thing, name), is_set)
     else:
         for place, bearer in places.changes[number].items():
@@ -235,7 +245,8 @@ _OF_CONTENTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The ``data`` that a change puts at ``start`` (None: it writes none), and the sizes that it passes."""
+    """The range of a file that a change affects: it writes ``data`` from ``start`` on (None: it writes no data), and
+    passes these sizes."""
 
     thing: int
     start: int
@@ -274,7 +285,7 @@ def _start(cell: DataCell) -> int:
 
 
 def _pieces(history: History, made: Iterable[OperationChange], thing: int) -> Iterator[DataCell]:
-    """Yield a file's bytes, split at every change boundary, and into sectors inside writes."""
+    """Yield the bytes of a file as cells, split at both ends of every change, and into sectors within a write."""
     first = history.steps[0].inodes.get(thing)
     edges = {0, 0 if first is None else first.size}
     for change in made:

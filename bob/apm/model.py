@@ -1,4 +1,5 @@
-"""A model: its clauses, the standing of each, and which of them it promises; ``bob.apm/1`` (docs/formats.md)."""
+"""A model: its clauses, how each of them stands, and which ones it promises. Models are stored as ``bob.apm/1``
+(docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ SCHEMA = "bob.apm/1"
 
 
 class ClauseStatus(StrEnum):
-    """The status of a clause. ``ASSUMED``: never tested, or taken from elsewhere."""
+    """The result of a clause's tests. ``ASSUMED``: it was never tested, or was taken from elsewhere."""
 
     REFUTED = "refuted"
     EXHAUSTIVE = "held-exhaustively"
@@ -32,9 +33,10 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. A part of operation ``there`` persisted, or the operation returned,
-    without a part of operation ``missing`` that it needs; both are None if one cell alone breaks the clause. If not
-    ``alone``, only several clauses together forbid the state. ``witness`` is a path relative to the model's file."""
+    """The crash state that refutes a clause. A part of operation ``there`` persisted (or the operation returned), but a
+    part of operation ``missing``, which it needs by the clause, did not. Both are None if a single cell breaks the
+    clause. If not ``alone``, only several clauses together forbid the state. ``witness`` is a path relative to the
+    model's file."""
 
     run: str
     workload: str
@@ -50,8 +52,9 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """The standing of a clause, with the number of ``workloads`` and legal ``states`` that tested it. ``exhaustive``
-    counts the workloads with all outcomes known; ``reason`` says why it is not promised."""
+    """The knowledge about a clause. ``workloads`` and legal ``states`` count what tested it, and ``exhaustive`` counts
+    those workloads with the outcomes of all legal states known. ``reason`` says why the model does not promise the
+    clause."""
 
     clause: Clause
     status: ClauseStatus
@@ -65,7 +68,7 @@ class ClauseFinding:
 
 @dataclass(frozen=True)
 class Model:
-    """An abstract persistence model. ``source`` says what it was made from."""
+    """An abstract persistence model. ``source`` says what the model was made from."""
 
     name: str
     about: str
@@ -81,7 +84,8 @@ class Model:
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """Return the standing of a clause; an unlisted one is assumed, and promised if a promised one implies it."""
+        """Return the finding about a clause. A clause that the model does not list is assumed; it is promised if it
+        follows from promised clauses."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
@@ -94,14 +98,16 @@ _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if
 
 
 class SourceDocument(Document, frozen=True):
-    """The part of a model's origin that bob reads, to know whether it was derived from a file system."""
+    """The part of a model's ``source`` that bob reads to decide whether the model was derived from a certain file
+    system."""
 
     kernels: tuple[str, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FindingDocument(Document, frozen=True, kw_only=True):
-    """A clause of a model, by name; its meaning is for people. The count of ``states`` is text."""
+    """A clause of a stored model. ``clause`` is its name; ``meaning`` is for people. ``states`` is a count, stored as
+    text."""
 
     clause: str
     meaning: str = field(default_factory=older(""))
@@ -121,13 +127,13 @@ class FindingDocument(Document, frozen=True, kw_only=True):
 
     @property
     def finding(self) -> ClauseFinding:
-        """The finding. Raises MalformedError if no clause has this name."""
+        """The stored finding. Raises MalformedError if a clause with this name does not exist."""
         clause, states = clause_of(self.clause), counts.read(self.states)
         return adapt(ClauseFinding, self, clause=clause, states=states, refutation=self.refuted_by)
 
 
 class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """A model, without clauses that are neither tested nor promised."""
+    """A stored model. It lacks the clauses that are neither tested nor promised."""
 
     name: str
     about: str
@@ -136,7 +142,7 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def with_distinct_names(models: Sequence[Model]) -> list[Model]:
-    """Return ``models``, with the origin added to names that several share."""
+    """Return ``models``; if several have the same name, their origin is added to it."""
     often = Counter(model.name for model in models)
     return [
         replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models
@@ -150,7 +156,8 @@ def to_json(model: Model) -> dict[str, Any]:
 
 
 def from_json(plain: Mapping[str, Any]) -> Model:
-    """Return the model in plain JSON. Raises MalformedError if the JSON is damaged or not a model."""
+    """Return the model in the JSON document ``plain``. Raises MalformedError if the document is damaged, or not a
+    model."""
     if plain.get("schema") != SCHEMA:
         raise MalformedError(f"not a model: its schema is {plain.get('schema')!r}", hint=f"expected {SCHEMA}")
     try:
@@ -170,7 +177,8 @@ _WRITTEN = "`bob apm derive` writes models"
 
 
 def load(path: Path) -> Model:
-    """Return the model in a file. Raises StoreError if the file cannot be read, MalformedError if it is not a model."""
+    """Return the model in the file ``path``. Raises StoreError if the file cannot be read, MalformedError if it is not
+    a model."""
     try:
         document = documents.opened(path.read_bytes())
     except OSError as error:

@@ -1,5 +1,6 @@
-"""The implications of a workload under one model, in a graph that grows linearly with the workload. A chain of nodes,
-each "all changes of this class so far", replaces the edges between all pairs of changes."""
+"""The dependencies between micro-operations under one model, in a graph that grows linearly with the workload. An edge
+between each pair of changes would make the graph quadratic. In their place the graph has chains of nodes; each node
+stands for "all changes of this class so far"."""
 
 from __future__ import annotations
 
@@ -15,11 +16,17 @@ from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import ChangeKind, OperationChange, OperationScope, Relation, relation
 from bob.workload.operations import Workload
 
-_OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)  # for any argument
+_OF_ALL = (
+    What.OTHER_OVERWRITES,
+    What.OTHER_APPENDS,
+    What.OTHER_NAMES,
+    What.OTHER_ATTRIBUTES,
+)  # of any file
 
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
-    """Return the implications under ``promised`` (:func:`bob.apm.dependencies.graph`), with no clauses on edges."""
+    """Return the graph of the dependencies under the clauses ``promised`` (:func:`bob.apm.dependencies.graph`). Its
+    edges are without clauses."""
     return _PromisedGraph(workload, taken, promised).graph()
 
 
@@ -82,7 +89,7 @@ class _PromisedGraph(GraphBuilder):
                 done += 1
 
     def _class_of(self, operation: MicroOperation) -> tuple[object, ...]:
-        """Return a key that micro-operations share if they are the same to any later call."""
+        """Return a key that two micro-operations share if every later sync treats both alike."""
         kind, cell = self._taken.changes[operation.change].kind, operation.cell
         if isinstance(cell, NameCell):
             return kind, operation.block is None, cell.place[0], self._taken.changes[operation.change].things
@@ -126,7 +133,8 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
-        """Yield the nodes before a change under ``promised`` orders (``means``: None if a call asks for it)."""
+        """Yield the nodes that a change needs under the orders ``promised``. ``means`` is how the change is written, or
+        None if a call syncs it by itself."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)
@@ -176,7 +184,8 @@ def _extent(change: OperationChange) -> OperationScope:
 
 
 class _UnsyncedChanges:
-    """Changes without a sync, by class: the ``last`` node of its chain, and one micro-operation (``like``)."""
+    """The changes that no sync has persisted so far, by class: ``last`` is the last node of the class's chain, and
+    ``like`` one of its micro-operations."""
 
     def __init__(self) -> None:
         self.last: dict[tuple[object, ...], int] = {}
@@ -195,7 +204,7 @@ class _UnsyncedChanges:
         return made
 
     def drop(self, key: tuple[object, ...], node: int) -> None:
-        """Drop the chain up to ``node``, unless it has grown since."""
+        """Forget the chain with the last node ``node``, unless it has grown since."""
         if self.last.get(key) == node:
             del self.last[key]
 

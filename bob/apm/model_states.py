@@ -1,5 +1,6 @@
-"""The crash states that a model allows: first those of ALICE (OSDI'14, section 4.3: prefixes of calls, the next call
-split, one call left out), then all others. Sets are bit masks: bit i is micro-operation i."""
+"""Enumerate the crash states that a model allows. First come the states that ALICE tries (OSDI'14, section 4.3):
+prefixes of the calls, the next call split, and one call left out. Then come all others. Sets are bit masks: bit i
+stands for micro-operation i."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ class CrashStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelCrash:
-    """A crash between the returns of operation ``returned`` (0: none) and the next, with micro-operations ``there``."""
+    """A crash after operation ``returned`` has returned (0: none has), and before the next one returns. The
+    micro-operations ``there`` have persisted."""
 
     there: int
     returned: int
@@ -33,7 +35,7 @@ class ModelCrash:
 
 
 class Lattice:
-    """The dependency-closed sets of a workload under a model that promises ``promised``."""
+    """All dependency-closed sets of the micro-operations of a workload, under a model that promises ``promised``."""
 
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         operations = graph.workings.operations
@@ -41,19 +43,19 @@ class Lattice:
         needs = graph.needs(promised)
         kept = graph.returns[-1] + 1
         reached = _reach(needs, count, kept)
-        self.needs = reached[:count]  # by micro-operation: all that it needs, with itself
+        self.needs = reached[:count]  # by micro-operation: itself, and all that it needs
         self.needed_by = _reach(inverted(needs), count, count)[
             :count
-        ]  # by micro-operation: all that need it, with itself
+        ]  # by micro-operation: itself, and all that need it
         self.forced = [reached[node] for node in graph.returns]  # by operation: what its return makes durable
         self.number_of = [operation.number for operation in operations]  # by micro-operation: its operation
         self.of = [0] * len(graph.returns)  # by operation: its micro-operations
         for at, operation in enumerate(operations):
             self.of[operation.number] |= 1 << at
-        self.upto = list(accumulate(self.of, or_))  # by operation: its own and all earlier ones
+        self.upto = list(accumulate(self.of, or_))  # by operation: the micro-operations of all operations up to it
 
     def atoms(self, mask: int) -> list[int]:
-        """Return one micro-operation of each group in ``mask`` that persists together or not at all."""
+        """Return the first micro-operation of each group in ``mask``. A group persists together or not at all."""
         found = []
         for at in bits(mask):
             together = self.needs[at] & self.needed_by[at]
@@ -64,14 +66,15 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class AllowedTrees:
-    """The distinct trees that a model allows; not ``complete`` if the limit stopped the search."""
+    """The distinct trees that a model allows. They are not ``complete`` if the limit stopped the search."""
 
     trees: tuple[ModelTree, ...]
     complete: bool
 
 
 def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTrees:
-    """Return distinct trees of at most ``limit`` sets of micro-operations, without garbage that the model may allow."""
+    """Return the distinct trees of at most ``limit`` closed sets of micro-operations. Garbage that the model may allow
+    is left out."""
     shapes, found = Shapes(graph.workings, promised), dict[ModelTree, None]()
     for count, there in enumerate(closed_sets(Lattice(graph, promised))):
         if count >= limit:
@@ -81,7 +84,7 @@ def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTre
 
 
 def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], ...]:
-    """Return for each micro-operation the indexes of all others that it needs, directly or not."""
+    """Return, for each micro-operation, the indexes of all others that it needs, directly or indirectly."""
     needs = Lattice(graph, promised).needs
     return tuple(frozenset(bits(needed & ~(1 << at))) for at, needed in enumerate(needs))
 
@@ -101,9 +104,12 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state in the order of trials, some twice; ``outputs[k]`` is the output when operation k had
-    returned. If prefixes would take more than three quarters of ``budget``, half of the budget goes to evenly spread
-    prefixes. The rest goes to states from all over the workload, in turns with states that lose all they may."""
+    """Yield every crash state in the order of bob's trials; some occur twice. ``outputs[k]`` is the output when
+    operation k had returned.
+
+    Prefixes of the calls may take more than three quarters of ``budget``. Then half of the budget goes to evenly spread
+    prefixes. The other half alternates between states from all over the workload, and states that lose as much as the
+    model allows."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -128,8 +134,9 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
 
 
 def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
-    """Yield what is forced after each new output, without all others: at the end, then in this ``order``."""
-    since = [0] * len(lattice.of)  # by operation: the one that wrote the last of the output by then
+    """Yield, for each distinct output, the state that has only what is then durable: first for the last output, then in
+    the given ``order`` of operations."""
+    since = [0] * len(lattice.of)  # by operation: the operation that wrote the end of the output by then
     for number in range(1, len(since)):
         since[number] = since[number - 1] if outputs[number] == outputs[number - 1] else number
     for returned in dict.fromkeys(since[one] for one in (len(since) - 1, *order)):
@@ -137,7 +144,8 @@ def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> 
 
 
 def _spread(count: int) -> list[int]:
-    """Return the numbers below ``count``, sorted by reversed bits: every prefix is spread evenly."""
+    """Return the numbers below ``count``, sorted by their reversed bits. So every prefix of the list is evenly
+    spread."""
     width = count.bit_length()
     return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
@@ -156,7 +164,7 @@ def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
 
 
 def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    free = lattice.upto[returned] & ~lattice.forced[returned]  # a forced operation loses nothing
+    free = lattice.upto[returned] & ~lattice.forced[returned]  # a durable operation loses nothing
     for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
         lost = 0
         for at in bits(lattice.of[earlier]):
@@ -166,7 +174,8 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 
 def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """Yield all before the next operation with parts of it: its first ones, all but one, one alone."""
+    """Yield the states with all operations up to ``returned`` and parts of the next one: its first parts, all but one
+    part, or one part alone."""
     crash = partial(ModelCrash, returned=returned, stage=CrashStage.SPLIT)
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
@@ -181,8 +190,9 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """Crashes between the return of operation ``returned`` and the next: they may lose any of ``free`` from ``base``.
-    Sets without any of ``must`` (if not 0) belong to an earlier interval with the same output."""
+    """The crashes between the return of operation ``returned`` and the next return. They have the micro-operations
+    ``base``, and may lose any of ``free``. A set without any of ``must`` (if that is not 0) belongs to an earlier
+    interval with the same output."""
 
     returned: int
     base: int
@@ -191,24 +201,24 @@ class CrashInterval:
 
 
 def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval]:
-    """Yield the intervals for crashes; every crash state belongs to exactly one."""
+    """Yield the intervals for crashes. Every crash state belongs to exactly one interval."""
     last = len(lattice.of) - 1
     for returned in range(last + 1):
         is_new = returned == 0 or outputs[returned] != outputs[returned - 1]
         base = lattice.upto[min(returned + 1, last)]
         if is_new or base != lattice.upto[returned]:
-            # Any other set was a set of the operation before: that forces less, and the output is the same.
+            # Sets without any of ``must`` are in the interval before: there less is durable, and the output is equal.
             must = 0 if is_new else lattice.of[returned + 1]
             yield CrashInterval(returned, base, base & ~lattice.forced[returned], must)
 
 
 def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
-    """Yield every closed set, by the number of micro-operations that are lost by themselves."""
+    """Yield every closed set, by the number of independent losses of micro-operations."""
     waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []
         for place in waiting:
-            # Computed again for each size: the groups of all places would take a square of memory.
+            # Compute the atoms again for each size: those of all intervals together would take quadratic memory.
             atoms = lattice.atoms(place.free) if size else []
             is_any = False
             for lost in _antichains(lattice, atoms, size):
@@ -222,7 +232,7 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
-    """Yield the loss of each choice of ``size`` independent ``atoms``."""
+    """Yield, for each choice of ``size`` independent ``atoms``, all micro-operations that are lost with these."""
 
     def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
         if not left:
@@ -238,7 +248,8 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state: the first ``crash`` that leaves it, ``output``, number among that crash's trees, ``digest``."""
+    """A distinct state of a workload under a model: the first ``crash`` that leaves it, and the ``output`` before that
+    crash. ``variant`` is its number among the trees of that crash. ``digest`` is of the tree and the output."""
 
     crash: ModelCrash
     output: bytes
@@ -247,8 +258,8 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states of a workload under a model; only digests stay in memory. ``tried`` counts crash states so
-    far (at most ``most``), ``is_all`` says whether these are all. ``budget`` is as in :func:`crashes`."""
+    """The distinct states of a workload under a model. Only their digests stay in memory. ``tried`` counts the crash
+    states so far (at most ``most``), and ``is_all`` says whether these are all. ``budget`` is as in :func:`crashes`."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None
@@ -259,8 +270,8 @@ class ModelStates:
         self.lattice = Lattice(graph, promised)
         self._sets: set[bytes] = set()
         self._digests: set[bytes] = set()
-        self.shapes: set[bytes] = set()  # shape_of each tree with its output
-        self.prefixes: list[bytes | None] = [None] * len(self.lattice.of)  # digests, by number of operations; None: no
+        self.shapes: set[bytes] = set()  # the result of shape_of for each tree and its output
+        self.prefixes: list[bytes | None] = [None] * len(self.lattice.of)  # digests, by number of operations
 
     def __iter__(self) -> Iterator[ModelState]:
         for crash in crashes(self.lattice, self._outputs, self._budget):
@@ -285,7 +296,8 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether some state so far may show stale data in holes. bob fills all holes alike; models allow mixtures."""
+        """Whether some state so far may show stale data in holes. bob fills all holes of a tree alike, but models also
+        allow mixtures."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:
@@ -296,8 +308,9 @@ class ModelStates:
 
 
 def _reach(needs: Sequence[Sequence[int]], micro: int, kept: int) -> list[int]:
-    """Return, by node, which of the first ``micro`` nodes it reaches, with itself (components: Tarjan, 1972). Only the
-    first ``kept`` nodes are right in the end: helpers are forgotten after their last use."""
+    """Return, for each node, the mask of the first ``micro`` nodes that it reaches, including itself (by strongly
+    connected components: Tarjan, 1972). In the end only the first ``kept`` nodes have their masks: helpers are
+    forgotten after their last use."""
     reached = [0] * len(needs)
     waiting = [0] * len(needs)
     for wanted in needs:

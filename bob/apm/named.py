@@ -1,4 +1,4 @@
-"""Models by name: built-in ones, derived ones that bob ships, and files."""
+"""Find models by name: built-in models, derived models that bob ships, and models in files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ from bob.apm.model import Model, load, with_distinct_names
 from bob.errors import UsageError, meant
 from bob.resources import shipped
 
-SHIPPED_MODELS = "osdi14-linux-6.1"  # the paper's configurations, on the default image's kernel
+SHIPPED_MODELS = "osdi14-linux-6.1"  # models of the paper's configurations, on the kernel of the default image
 
 EVERY = "all"
 
@@ -18,7 +18,8 @@ def model_names() -> list[str]:
 
 
 def named_model(name: str) -> Model:
-    """Return the model ``name``: built-in, else the file with this path, else shipped. Raise UsageError if none is."""
+    """Return the model ``name``: a built-in one, or else the one in the file with this path, or else a shipped one.
+    Raises UsageError if none exists."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():
@@ -31,7 +32,8 @@ def named_model(name: str) -> Model:
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
-    """Return models by name, each once (:data:`EVERY`: all built-in and shipped). Shared names get their origin."""
+    """Return the models with these names, each once; :data:`EVERY` stands for all built-in and shipped models. If
+    several share a name, their origin is added."""
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
         if name == EVERY:

@@ -1,4 +1,5 @@
-"""Models from a published table: they promise rows without a violation, and what POSIX says of syncs of a file."""
+"""Make models from a published table. Such a model promises the rows without a violation, and what POSIX says about
+syncs of a file."""
 
 from collections.abc import Mapping
 
@@ -23,14 +24,14 @@ _REFUTED: Mapping[str, tuple[Clause, ...]] = {
     "append-append-same-file": matching("ordered append append same-file"),
     "append-any": matching(f"ordered {_GROWING} any any", "in-turn sizes any"),
     "directory-op-any": matching(f"ordered {_NAMES}|setxattr any any", "in-turn names any"),
-}  # by row of Table 1, what a × refutes; ``append-rename-any`` is two of the others
+}  # by row of Table 1: the clauses that a × refutes; ``append-rename-any`` follows from two other rows
 
 _OF_NOTHING = frozenset(matching("durable returned|o-sync|o-dsync any", "durable any other-*"))
-"""Neither the table nor POSIX promises these."""
+"""Clauses that neither the table nor POSIX promises."""
 
 
 def from_published(configuration: str, table: Published) -> Model:
-    """Return the model of a column of a published table. Raises UsageError if it has no such column."""
+    """Return the model for one column of a published table. Raises UsageError if the table lacks the column."""
     if configuration not in table.configurations:
         raise UsageError(
             f"the published table lacks a column {configuration!r}", hint=f"it has {', '.join(table.configurations)}"

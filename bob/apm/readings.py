@@ -1,5 +1,7 @@
-"""The constraints of an observation on micro-operations. A cell shows the last micro-operation that persisted, or its
-initial value. So at least one *reading* of it is true. A reading may break a clause (zeros in place of data)."""
+"""Turn an observation into constraints on micro-operations. A cell (a name, a size, a piece of contents, an attribute)
+shows the last micro-operation that persisted, or its initial value. A *reading* is one explanation of what the cell
+shows, and at least one reading of each cell is true. A reading may break a clause (for example by zeros in place of
+data). A *thing* is a file, directory or link of the workload's history."""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import MODE, OWNER, TIME, FileKind
 from bob.workload.kinds import ChangeKind
 
-MOST_WAYS = 100  # readings of names that may lead to several things; names that have more say nothing together
+MOST_WAYS = 100  # most readings of names that may lead to several things; bob does not combine names that have more
 
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """An explanation of a cell: micro-operations ``there``, ``missing`` and ``lost`` (shared sets); clauses it
-    ``breaks``."""
+    """One explanation of a cell: the micro-operations ``there`` persisted, and those in ``missing`` and ``lost`` did
+    not (these sets are shared between readings). ``breaks`` has the clauses that the explanation breaks."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -32,7 +34,7 @@ class CellReading:
     breaks: frozenset[Clause] = frozenset()
 
     def together(self, *others: CellReading) -> CellReading:
-        """Return the reading that is true where all of these are."""
+        """Return the reading that is true if all of these readings are."""
         every = (self, *others)
         return CellReading(
             frozenset[int]().union(*(one.there for one in every)),
@@ -44,15 +46,15 @@ class CellReading:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The readings of one cell; ``about`` names it for people."""
+    """All readings of one cell; at least one of them is true. ``about`` is the name of the cell for people."""
 
     about: str
     readings: tuple[CellReading, ...]
 
 
 class ObservationReader:
-    """A reader of the observations of one workload; ``inodes`` has known inode numbers of files and directories.
-    ``hidden``: if a new directory is not there, the names in it are missing; else nothing is known of them."""
+    """A reader of the observations of one workload. ``inodes`` has the known inode numbers of files and directories. If
+    ``hidden``, names in a new directory count as missing when the directory is; else nothing is known of them."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True
@@ -88,7 +90,8 @@ class ObservationReader:
         return f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
 
     def _name(self, place: NamePlace, found: Set[int | None]) -> Constraint:
-        """Return the readings of a name that leads to one of the things ``found`` (None: it is not there)."""
+        """Return the readings of a name that leads to one of the things ``found``; None among these means that the name
+        is not there."""
         bearers = [*self._taken.places.bearers[place], None]
         readings = [
             reading for value in bearers if value in found for reading in _name_shows(self._taken, place, value)
@@ -96,7 +99,8 @@ class ObservationReader:
         return Constraint(self._about(place), tuple(readings) or (_BROKEN[TreePart.NAMES],))
 
     def _of_several(self, names: _Names) -> Iterator[Constraint]:
-        """Yield for each name that may lead to several things that it leads to one that is as observed."""
+        """Yield constraints for each name that may lead to several things: the thing that it leads to is as
+        observed."""
         for path, things in names.who.items():
             if len(things) < 2 or names.nodes[path].fault or names.ways(path) > MOST_WAYS:
                 continue
@@ -116,13 +120,13 @@ class ObservationReader:
             yield Constraint(f"the name {path}", tuple(joined) or (_BROKEN[TreePart.NAMES],))
 
     def _said_of(self, names: _Names, path: str, thing: int) -> list[Constraint]:
-        """Return what an observation says of ``thing`` if ``path`` leads to it."""
+        """Return the constraints that an observation puts on ``thing`` if ``path`` leads to it."""
         if names.nodes[path].kind == FileKind.FILE:
             return list(self._file(thing, min(self._taken.history.things[thing].names), names.nodes[path]))
         return list(self._inside(names, path, thing))
 
     def _inside(self, names: _Names, path: str, directory: int) -> Iterator[Constraint]:
-        """Yield what the names below ``path`` say if it leads to ``directory``."""
+        """Yield the constraints from the names below ``path`` if it leads to ``directory``."""
         bearers = self._taken.places.bearers
         known = {join(path, place[1]): place for place in bearers if place[0] == directory}
         for inside in sorted({*known, *names.inside(path)}):
@@ -132,7 +136,8 @@ class ObservationReader:
                 yield self._name(known[inside], names.who.get(inside, frozenset({None})))
 
     def _of_inodes(self, names: _Names) -> Iterator[Constraint]:
-        """Yield that two names lead to one thing if they have one inode, and to two if they have two."""
+        """Yield the constraints from inode numbers: two names with one inode number lead to one thing, and two names
+        with different numbers lead to two."""
         for one, other in names.pairs():
             is_same = names.nodes[one].inode == names.nodes[other].inode
             at_one, at_other = names.who[one], names.who[other]
@@ -184,7 +189,7 @@ class ObservationReader:
             yield Constraint(about, values or (_BROKEN[TreePart.ATTRIBUTES],))
 
     def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[CellReading]:
-        """Yield the readings of a piece that shows ``found``, and had ``before`` at first."""
+        """Yield the readings of a piece of a file that shows ``found``, and had the bytes ``before`` initially."""
         writers = self._taken.writers.get(cell, ())
         is_legible = False
         for at, writer in enumerate(writers):
@@ -216,7 +221,8 @@ class ObservationReader:
             yield self._garbage(cell.thing)
 
     def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
-        """Yield the readings of a piece that a cut took off: a new block shows old contents of the disk or the file."""
+        """Yield the readings of a piece that a truncation cut off and that is there again: a new block shows old
+        contents of the disk, or of the file."""
         writers = self._taken.writers.get(cell, ())
         for at, writer in enumerate(writers):
             if not self._taken.is_cut(writer):
@@ -226,7 +232,8 @@ class ObservationReader:
                 yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
-        """Return whether zeros became stale in overwritten blocks: in a hole, file systems allocate whole blocks."""
+        """Return whether zeros became stale data, but only in blocks that were overwritten elsewhere: in a hole, a file
+        system allocates whole blocks."""
         if any(before) or not _fills(found, cell.start, self._of_freed):
             return False
         changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
@@ -243,7 +250,7 @@ class ObservationReader:
 
     @cached_property
     def _of_freed(self) -> frozenset[bytes]:
-        """All sectors that files had before they were removed, replaced or cut: any file may get their blocks."""
+        """All sectors that files had before they were removed, replaced or cut. Any file may get their blocks."""
         history, found, last = self._taken.history, set[bytes](), dict[int, int]()
         for change in self._taken.changes:
             if change.kind in _FREEING:
@@ -265,7 +272,8 @@ class ObservationReader:
 
 
 class _Names:
-    """The names of an observation: its ``nodes``, and ``who``, the things that each may lead to, by path."""
+    """The names in an observation: ``nodes`` has what each path shows, and ``who`` the things that each path may lead
+    to."""
 
     def __init__(self, taken: Workings, seen: Sightings) -> None:
         self._taken = taken
@@ -277,17 +285,17 @@ class _Names:
         return (path for path in self.nodes if path != "/" and (path.rpartition("/")[0] or "/") == folder)
 
     def leading(self, path: str, things: Set[int]) -> list[CellReading]:
-        """Return the readings of a name that leads to one of ``things``."""
+        """Return the readings that say that ``path`` leads to one of ``things``."""
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Return how many readings ``path`` has, counted no further than one more than is read."""
+        """Return the number of readings of ``path``. Counting stops when there are more than bob reads."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))
 
     def _leading(self, path: str, thing: int) -> Iterator[CellReading]:
         if self.who[path] == {thing}:
-            yield CellReading()  # the name has a constraint of its own that says so
+            yield CellReading()  # that the name leads there has a constraint of its own
             return
         folder, name = path.rsplit("/", 1)
         for directory in sorted(self.who[folder or "/"]):
@@ -297,11 +305,12 @@ class _Names:
                         yield above.together(reading)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of names whose inode numbers may tell more than the names alone: one thing, or two."""
+        """Yield pairs of names whose inode numbers say more than the names alone: whether both lead to one thing, or to
+        two."""
         of_number: dict[int, list[str]] = {}
         of_thing: dict[int, dict[int, str]] = {}
         for path, things in self.who.items():
-            number = self.nodes[path].inode  # 0: unknown
+            number = self.nodes[path].inode  # 0 if unknown
             if number and self.nodes[path].kind in _LINKED:
                 of_number.setdefault(number, []).append(path)
                 for thing in things:
@@ -316,7 +325,7 @@ def _name_shows(taken: Workings, place: NamePlace, value: int | None) -> Iterato
 
 
 def _shows(taken: Workings, cell: TreeCell, found: Value, initially: Value) -> Iterator[CellReading]:
-    """Yield the readings of a cell that shows ``found``, and had the value ``initially`` at first."""
+    """Yield the readings of a cell that shows ``found``, and had the value ``initially`` before the workload."""
     writers = taken.writers.get(cell, ())
     if found == initially:
         yield CellReading(missing=frozenset(writers))
@@ -328,14 +337,16 @@ def _shows(taken: Workings, cell: TreeCell, found: Value, initially: Value) -> I
 def _filled(
     missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
 ) -> Iterator[CellReading]:
-    """Yield the readings of a hole that shows ``fills``, with its data ``absent`` and other operations ``there``."""
+    """Yield the readings of a hole that shows ``fills``. Its data, the micro-operations ``absent``, is missing, and the
+    micro-operations ``there`` persisted."""
     for way in missing.ways:
         breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
         yield CellReading(there, absent, way.lost, breaks)
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
-    """Return the fills that explain all of ``found`` at ``start`` (bytes), or none; ``of_freed`` sectors are stale."""
+    """Return every fill that explains all of ``found`` at byte ``start`` of a file; sectors in ``of_freed`` count as
+    stale. Return the empty set if no fill does."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
@@ -354,11 +365,12 @@ def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
 
 
 def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
-    """Return whether a sector has ``piece`` at its offset, or at the beginning: reiserfs packs the ends of files."""
+    """Return whether one of ``sectors`` has ``piece`` at the same offset within the sector, or at its beginning:
+    reiserfs packs the ends of files."""
     skip = start % SECTOR_BYTES
     return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 
 
-_LINKED = ("file", "directory")  # a history takes two names of one symbolic link for two links
+_LINKED = ("file", "directory")  # in a history, two names of one symbolic link are two links
 _FREEING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.UNLINK, ChangeKind.RENAME_OVER)
 _BROKEN = {part: CellReading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in TreePart}

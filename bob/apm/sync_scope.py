@@ -1,5 +1,5 @@
-"""The changes (indexes in ``made``) that calls sync by file, directory or range, not by file system. Operations include
-the finish."""
+"""Find the changes (indexes in ``made``) that calls sync by file, directory or range, not by file system. The finish
+belongs to the calls."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,9 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return changes of files if this or a later call syncs a range of the file (sync_file_range, O_SYNC and such)."""
-    last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
+    """Return the changes of files if the same or a later call syncs only a range of the file (by sync_file_range,
+    O_SYNC and such)."""
+    last: dict[int | None, int] = {None: 0}  # by file: the last operation that syncs only a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
             last[thing] = number
@@ -27,8 +28,7 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether a later sync_file_range begins behind ``before``, the byte offset at which the append ``change``
-    begins."""
+    """Return whether a later sync_file_range begins behind the byte ``before``, where the append ``change`` begins."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -36,9 +36,10 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that this or a later call syncs, with other names in directories where its file got a name."""
-    last: dict[int, int] = {}  # by file or directory: the last operation that asks for it or its contents
-    last_of_all = 0  # the last that asks for an unknown file
+    """Return the changes that the same or a later call syncs by itself. Changes in a directory count, too, if a synced
+    file got a name there."""
+    last: dict[int, int] = {}  # by file or directory: the last operation that syncs it, or a file that got a name in it
+    last_of_all = 0  # the last operation that syncs an unknown file
     named: dict[int, set[int]] = {}
     waiting = deque(change for change in made if change.kind in _NAMING)
     for number, _operation, thing in _calls(history, finish, 1):
@@ -58,8 +59,8 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that the log of another file may have, too: those of files that earlier calls synced. If such
-    a file gets or loses a name, all changes in its directories count, and in new directories there
+    """Return the changes that the log of another file may also have: those of files that earlier calls synced. If such
+    a file gets or loses a name, all changes in its directories count, and also those in directories that are made there
     (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
@@ -78,14 +79,15 @@ def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: OperationChange) -> bool:
-    """Return whether an operation after ``change`` syncs a file or a directory."""
+    """Return whether an operation after ``change`` syncs a file or a directory by itself."""
     return any(number > change.number for number, _operation, _thing in _calls(history, finish, change.number))
 
 
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """Yield the calls from operation ``first`` on that ask for a file or directory, with its identity or None."""
+    """Yield each call from operation ``first`` on that syncs a single file or directory, as its number, the operation,
+    and the file's identity (None: unknown)."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path):

@@ -1,4 +1,5 @@
-"""How many of the trees that a model allows were seen in exhaustive runs. Blocks count whole: runs sample tears."""
+"""Count how many of the trees that a model allows were seen in exhaustive runs. Blocks count as whole, because runs
+only sample torn blocks."""
 
 from collections import defaultdict
 from collections.abc import Sequence, Set
@@ -12,12 +13,13 @@ from bob.apm.model_states import allowed_trees
 from bob.apm.trees import ModelTree, observed_tree
 from bob.workload.language import write_one
 
-COUNTED_OPERATIONS = 300  # micro-operations; larger workloads are left out
+COUNTED_OPERATIONS = 300  # micro-operations; a workload with more is left out
 
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
-    """For one list of operations: the trees that a model allows (blocks whole), and those ``seen`` in ``folders``."""
+    """Counts for one list of operations: the trees that a model ``allowed`` (with whole blocks), and those ``seen`` in
+    the workloads in ``folders``."""
 
     operations: tuple[str, ...]
     folders: tuple[str, ...]
@@ -26,8 +28,8 @@ class TreeCounts:
 
 
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
-    """Count the allowed and the seen trees of each exhaustively explored list of operations, of at most ``limit`` sets.
-    Return () if the model allows unbounded garbage."""
+    """Count the allowed and the seen trees of each list of operations that was explored exhaustively. A list with more
+    than ``limit`` closed sets is left out. Return () if the model allows unbounded garbage."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)
@@ -60,7 +62,7 @@ def _count(promised: Set[Clause], together: Sequence[ObservedCase], limit: int) 
 
 
 def in_blocks(graph: Graph) -> Graph:
-    """Return the same implications on a disk that never tears a block."""
+    """Return the graph with the same dependencies, but for a disk that never tears a block."""
     blocks: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for at, operation in enumerate(graph.workings.operations):
         if isinstance(operation.cell, DataCell):
@@ -72,7 +74,8 @@ def in_blocks(graph: Graph) -> Graph:
 
 
 def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
-    """Return the paths of freed files, and ``tree`` with these blank: foreign contents in them are not enumerated."""
+    """Return the paths of files whose blocks were freed, and ``tree`` with zeros for their contents. bob does not
+    enumerate which foreign contents these files may show."""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 

@@ -1,5 +1,6 @@
-"""Digests of the trees that sets of micro-operations (bit masks) leave. A file's digest has its size and the sum of its
-sectors' hashes, modulo 2**128, so the time for a tree depends on its difference from the last one."""
+"""Compute digests of the trees that sets of micro-operations (bit masks) leave. The digest of a file has its size and
+the sum of the hashes of its sectors, modulo 2**128. So the time for a tree depends on how much it differs from the last
+tree."""
 
 from __future__ import annotations
 
@@ -20,12 +21,15 @@ from bob.workload.kinds import ChangeKind
 
 DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * DIGEST_BYTES
-KEPT, KEPT_SUMS = 4, 64  # contents; sums and lists of names: work takes turns between places
-FILLINGS = 3  # ways to fill holes, if allowed: zeros, old disk contents, the file's own contents before a cut
+KEPT, KEPT_SUMS = (
+    4,
+    64,
+)  # most contents, and most sums and lists of names, in memory
+FILLINGS = 3  # ways to fill holes, if allowed: zeros, old contents of the disk, those of the file before a cut
 
 
 def digest(*parts: bytes) -> bytes:
-    """Return a digest that no other sequence of parts has."""
+    """Return a digest of a sequence of parts; other sequences have other digests."""
     made = blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
         made.update(len(part).to_bytes(8, "little"))
@@ -34,12 +38,13 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return the digest of the output and all that models know of a tree; an equal observed tree has the same."""
+    """Return a digest of the output and of all that a model knows about a tree. An observed tree has the same digest if
+    it is equal in these respects."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the places of the ones in a mask, ascending."""
+    """Yield the positions of the ones in a mask, ascending."""
     for at, byte in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
         while byte:
             lowest = byte & -byte
@@ -86,8 +91,8 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Return, by tree of the set ``there`` (:data:`FILLINGS`), the digest of all that a checker sees, and the
-        shape."""
+        """Return two digests for each tree of the set ``there`` (holes may be filled in several ways,
+        :data:`FILLINGS`). The first digest covers all that a checker sees; the second is that of :func:`shape_of`."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
@@ -150,7 +155,8 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """A file after a set of micro-operations: size (bytes), sums of its sectors by filling, sectors with holes."""
+    """The content of a file after a set of micro-operations: its size (bytes), the sum of its sectors' hashes for each
+    filling, and the sectors with holes."""
 
     there: int
     size: int
@@ -208,7 +214,7 @@ class _WrittenFile:
         base = min(self._held.values(), key=lambda one: (one.there ^ there).bit_count(), default=_NOTHING)
         size = self._size(there)
         sectors = {*self._between(base.size, size), *self._touched(base.there ^ there)}
-        if (base.there ^ there) & self._of_size:  # the sizes that show a hole decide its contents
+        if (base.there ^ there) & self._of_size:  # the sizes that persisted decide what a hole shows
             sectors |= base.holes
         if base is _NOTHING:
             sectors = set(range(-(-size // SECTOR_BYTES)))
@@ -239,12 +245,12 @@ class _WrittenFile:
             yield cell.start // SECTOR_BYTES
 
     def _sector(self, sector: int, there: int, size: int) -> tuple[tuple[bytes, ...], bool]:
-        """Return a sector's content up to the file's end, by filling; and whether it has a hole."""
+        """Return the content of a sector up to the file's end, for each filling; and whether the sector has a hole."""
         start = sector * SECTOR_BYTES
         end = min(start + SECTOR_BYTES, size)
         if start >= end:
             return _NO_SECTOR
-        made, has = [bytearray(end - start)], False  # one for all fillings until they differ
+        made, has = [bytearray(end - start)], False  # one copy for all fillings until these differ
         place = bisect_left(self._stops, start + 1)
         while place < len(self._cells) and self._cells[place].start < end:
             cell = self._cells[place]
@@ -264,7 +270,8 @@ class _WrittenFile:
         return tuple(found * FILLINGS if len(found) == 1 else found), has
 
     def _known(self, cell: DataCell, last: int) -> bytes | None:
-        """Return all of a piece whose last micro-operation is ``last`` (-1: none), unless it is a hole."""
+        """Return the bytes of a piece whose last micro-operation is ``last`` (-1: none persisted); None if the piece is
+        a hole."""
         if last < 0:
             if cell.start >= len(self._initial):
                 return None
@@ -276,7 +283,8 @@ class _WrittenFile:
         return value
 
     def _in_hole(self, place: int, there: int, cut: int, first: int, stop: int) -> list[bytes]:
-        """Return a hole's bytes by filling, or once if all are alike; ``cut`` cut it off (a micro-operation, or -1)."""
+        """Return the bytes of a hole for each filling, or only once if all fillings are alike. ``cut`` is the
+        micro-operation that cut the piece off, or -1."""
         fills = self._fills(place, there, cut)
         self.shows_stale |= any(fills)
         old, nothing = stale_at(first, stop - first), bytes(stop - first)
@@ -291,10 +299,11 @@ class _WrittenFile:
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
-        """Return whether a hole shows stale contents if zeros are preferred, and if stale contents are."""
+        """Return whether a hole shows stale contents: first if zeros are preferred where both are allowed, then if
+        stale contents are."""
         missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
-            # An earlier size cannot be seen, and need not be there.
+            # A crash state does not show an earlier size, so that size need not have persisted.
             there = 1 << (missing.own & there).bit_length() >> 1
         may_be_zeros = cut >= 0 or not missing.not_zeros & there
         may_be_stale = missing.may_be_stale and not missing.not_stale & there
@@ -308,7 +317,8 @@ class _WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _HoleValues:
-    """The sizes that forbid zeros in a hole, those that forbid stale contents, and all by appends to it (``own``)."""
+    """Micro-operations that set sizes, as masks: those that forbid zeros in a hole, those that forbid stale contents,
+    and all by appends to the hole (``own``)."""
 
     not_zeros: int
     not_stale: int
@@ -342,7 +352,8 @@ def _sealed(size: int, total: int) -> bytes:
 
 
 def _hash(sector: int, data: bytes) -> int:
-    """Hash a sector as if zeros followed the file's end: the size says where that is."""
+    """Return the hash of a sector, as if zeros followed the file's end. The size, which is hashed too, says where the
+    end is."""
     data = data.rstrip(b"\0")
     if not data:
         return 0
@@ -352,7 +363,7 @@ def _hash(sector: int, data: bytes) -> int:
 def _shape(output: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
     made = blake2b(digest(output), digest_size=DIGEST_BYTES)
     for path, entry, content in seen:
-        target = "" if entry.kind == FileKind.DIRECTORY else entry.target  # there it is the order of its names
+        target = "" if entry.kind == FileKind.DIRECTORY else entry.target  # a directory's is the order of its names
         more = repr((entry.kind, target, entry.same)).encode()
         made.update(digest(path.encode(errors="surrogateescape"), more, content))
     return made.digest()

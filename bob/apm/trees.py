@@ -1,4 +1,4 @@
-"""Directory trees in one form, whether a model allows them or a crash left them."""
+"""Directory trees in one form, so that trees that a model allows and trees that a crash left can be compared."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """The object behind a name: ``content`` is that of a whole file, ``same`` its first name. Comparisons ignore its
-    identity in the history (``thing``), permission bits and (user, group): observations have others, or none."""
+    """The file, directory or link behind a name. ``content`` is the content of the whole file, and ``same`` its first
+    name, which shows hard links. Comparisons ignore ``thing`` (its identity in the history), permission bits and owner
+    (user, group), because observations have others, or none."""
 
     kind: str
     content: bytes = b""
@@ -36,7 +37,8 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
 
 
 def nodes(tree: ModelTree) -> Mapping[str, Node]:
-    """Return a model's tree in the form of an observed one, without the root; inode numbers are identities plus one."""
+    """Return a model's tree in the form of an observed tree, without the root. The inode number of a file is its
+    identity plus one."""
     names = Counter(entry.thing for _path, entry in tree)
     return {
         path: Node(
@@ -75,7 +77,8 @@ def observed_tree(observation: Observation) -> ModelTree:
 
 
 class Remnant:
-    """Names and attributes after a set of micro-operations; ``shown`` has the micro-operation that each cell shows."""
+    """The names and attributes after a set of micro-operations. ``shown`` has, by cell, the micro-operation that the
+    cell shows."""
 
     def __init__(self, taken: Workings, shown: Mapping[TreeCell, int]) -> None:
         self._taken, self._shown = taken, shown
@@ -106,7 +109,7 @@ class Remnant:
         inode = self._taken.history.steps[0].inodes.get(identity)
         before = {} if inode is None else dict(inode.xattrs)
         names = {cell.name for cell in self._shown if isinstance(cell, AttributeCell) and cell.thing == identity}
-        names -= {MODE, OWNER, TIME}  # a tree does not show these
+        names -= {MODE, OWNER, TIME}  # a tree does not compare these
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         mode, owner = self._status(identity)

@@ -1,5 +1,5 @@
-"""A model with clauses added or taken away. A change is a clause (docs/models.md) with a sign; a word of it may be
-``any``, contain ``*``, or be alternatives with ``|``. Changes from papers have names (:data:`NAMED`)."""
+"""Change a model: add clauses, or take clauses away. A change is a sign and a clause (docs/models.md). A word of the
+clause may be ``any``, contain ``*``, or be alternatives with ``|``. Changes from papers have names (:data:`NAMED`)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,8 @@ SIGNS = {"+": True, "-": False}
 
 @dataclass(frozen=True, slots=True)
 class NamedChange:
-    """A named change; ``made`` returns the clauses that it adds to and takes from a promised set."""
+    """A change with a name. ``made`` returns the clauses that it adds to a promised set, and those that it takes
+    away."""
 
     about: str
     made: Callable[[Clauses], tuple[Clauses, Clauses]]
@@ -34,13 +35,14 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """New orders that a sync may break, in place of orders without exception."""
+        """The new orders that a sync may break. Each replaces an order without that exception."""
         return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Apply changes to ``model`` in turn, under a new ``name``. A taken clause takes stronger ones with it. Raises
-    UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses promised."""
+    """Return ``model`` changed by all changes in ``said``, one after the other, under a new ``name``. If a clause is
+    taken away, stronger ones go, too. Raises UsageError for a change that is invalid, contradicts itself, changes
+    nothing, or leaves its clauses promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         gives, takes = edit(words, frozenset(promised))
@@ -67,8 +69,8 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
 
 
 def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Return the clauses that a change, in the user's text ``said``, adds to and takes from a model with ``promised``.
-    Raises UsageError if it is invalid."""
+    """Return the clauses that a change adds, and those that it takes away. ``said`` is the user's text for the change,
+    and ``promised`` what the model promises before. Raises UsageError if the text is invalid."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])
     text = " ".join(words) if sign is None else " ".join(words)[1:].strip()
@@ -91,14 +93,15 @@ def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that fall with ``clause``: a change that is whole is also whole in each block."""
+    """Return the clauses that must go if ``clause`` is taken away: a change that persists whole also persists whole in
+    each block."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.DATA_KINDS and clause.unit is Unit.BLOCK:
         return (clauses.Whole(clause.kind, Unit.WHOLE),)
     return clauses.saying_more(clause)
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return ``clauses`` on few lines for :func:`clauses.matching`, with words that may replace each other joined."""
+    """Return ``clauses`` as few lines for :func:`clauses.matching`. Words that may replace each other are joined."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()
@@ -151,7 +154,8 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Take durability of other changes and the journal of sizes, and let syncs break orders of two files."""
+    """Return the change after which a sync persists only its own file. It takes away the durability of other changes
+    and the journal of sizes, and lets syncs break orders between two files."""
     durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}
@@ -181,4 +185,4 @@ NAMED: Mapping[str, NamedChange] = {
     "everything in order": NamedChange(
         "changes persist in program order", _given(clauses.matching("ordered any any any"))
     ),
-}  # in plain words; a ``-`` swaps what a change gives and takes
+}  # by plain words; a ``-`` before these swaps what the change adds and takes away

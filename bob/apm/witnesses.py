@@ -1,4 +1,4 @@
-"""The witness of a refuted clause: the crash state, with a question that ``bob replay`` can ask again."""
+"""Make the witness of a refuted clause: the crash state, with a question about it that ``bob replay`` can ask again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
@@ -30,7 +30,8 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that ``sight`` refutes; None if no property or presence shows that."""
+    """Return the witness of a clause that the outcome ``sight`` refutes. Return None if a question about a property
+    cannot show the refutation."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
@@ -92,7 +93,8 @@ def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> boo
 def _of_durability(
     clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """Yield questions about changes that are surely missing, though a returned call made them durable by the clause."""
+    """Yield questions about changes that are certainly missing, although by the clause a call that returned made them
+    durable."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
     missing: dict[int, dict[OperationChange, None]] = {}
@@ -104,7 +106,7 @@ def _of_durability(
         case = _ending_with(workload.case, call, model)
         history = simulate(case.workload)[0]
         target = target_of(history, call)
-        # A write with O_SYNC may refute a clause about any return: the property is about the write's own kind of call.
+        # A write with O_SYNC may refute a clause about any return, but the property asks about that kind of call.
         prop = replace(prop, call=call_of(history.operations[call - 1], history, history.steps[call]))
         asked = []
         for change in changes:
@@ -115,7 +117,8 @@ def _of_durability(
 
 
 def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
-    """Return ``case`` so that durability after ``call`` can be asked: the finish becomes the workload's last part."""
+    """Return ``case`` changed so that bob can ask about durability after ``call``: if the call is in the finish, the
+    finish becomes part of the workload."""
     workload = case.workload
     own = len(workload.operations)
     if call > own:

@@ -1,1 +1,2 @@
-"""Models in other forms: a class for ALICE's replayer, a page of prose, a picture of weaker and stronger models."""
+"""Other forms of a model: a class for ALICE's replayer, a page of prose, and a picture of weaker and stronger
+models."""

@@ -1,4 +1,5 @@
-"""A model as a class for ALICE's replayer (github.com/madthanu/alice), and what it cannot express (``alice.py.j2``)."""
+"""Write a model as a class for ALICE's replayer (github.com/madthanu/alice), from the template ``alice.py.j2``, and
+list what that class cannot express."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import fill
@@ -13,10 +14,10 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
-_KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)  # kinds that ALICE records; tables say "any" for all
+_KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)  # kinds that ALICE records; tables say "any" for all of them
 _BY_ALICE = clauses.matching(
     "durable fsync-file|fdatasync-file data|size", "durable fsync-directory|fdatasync-directory entries"
-)  # ALICE's disk operation ``sync`` orders this before all that follows, whatever a class says
+)  # ALICE's disk operation ``sync`` puts this before everything that follows, whatever a class says
 
 _ALWAYS = (
     "ALICE does not record attributes, modes, owners, or holes that fallocate makes. It stops at a program that calls "
@@ -36,7 +37,8 @@ _ALWAYS = (
 
 
 def alice_module(model: Model) -> str:
-    """Return the model as a Python file (2.7 and 3, ASCII) with the class ``FileSystem``, which does not import bob."""
+    """Return the model as the text of a Python file (2.7 and 3, ASCII). It has the class ``FileSystem``, and does not
+    import bob."""
     promised = model.promised
     orders = promised if clauses.OWN_FIRST in promised else clauses.kept_by_logs(promised)
     template = environment().get_template("alice.py.j2")
@@ -54,7 +56,7 @@ def alice_module(model: Model) -> str:
 
 
 def not_sayable(model: Model) -> list[str]:
-    """Return, as sentences, what ALICE cannot express of this model."""
+    """Return, as sentences, what an ALICE class cannot express of this model."""
     promised, found = model.promised, []
     if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
         found.append(
@@ -122,7 +124,8 @@ def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
 
 
 def _table(promised: frozenset[Clause], form: type[Clause], keys: Sequence[str], value: str) -> str:
-    """Return the promised clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
+    """Return the promised clauses of the class ``form`` as lines ``KEY: VALUE VALUE``. ``keys`` and ``value`` name the
+    fields."""
     found: dict[str, list[str]] = {}
     for clause in clauses.every_clause():
         if isinstance(clause, form) and clause in promised and not _is_unknown(clause):

@@ -1,4 +1,4 @@
-"""Guarantees that programs want, as claims.toml declares them, and what a model says to each."""
+"""Guarantees that programs want, as claims.toml declares them, and what a model says about each."""
 
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,9 @@ _HINT = "the head of the file says what belongs there"
 
 
 class Idiom(Declaration, frozen=True, kw_only=True):
-    """A guarantee that a program may want. A model's answer comes from ``clauses``; the site's from the ``row`` of
-    Table 1, the tests of the ``program``, or the clauses. ``id`` is its place on the site (empty: not there)."""
+    """A guarantee that a program may want. A model answers by its ``clauses``. The site answers by the ``row`` of Table
+    1, by the tests of the ``program``, or by the clauses. ``id`` is the anchor on the site (empty: the idiom is not
+    there)."""
 
     id: str = ""
     sentence: OneLine
@@ -24,7 +25,7 @@ class Idiom(Declaration, frozen=True, kw_only=True):
     advice: str = ""
 
     def __post_init__(self) -> None:
-        matching(*self.rests_on)  # raises for a slip
+        matching(*self.rests_on)  # raises an error for a misspelt clause
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
@@ -32,7 +33,7 @@ class Idiom(Declaration, frozen=True, kw_only=True):
 
 
 class IdiomGroup(Declaration, frozen=True):
-    """A group of idioms on the site, with a ``title`` and an introduction (``about``)."""
+    """A group of idioms on the site, with a ``title`` and the introduction ``about``."""
 
     title: OneLine
     about: OneLine
@@ -45,7 +46,7 @@ class IdiomsDeclaration(Declaration, frozen=True):
 
 @cache
 def groups() -> tuple[IdiomGroup, ...]:
-    """Return all idioms in the order of the file. Raise UsageError if it is damaged."""
+    """Return the groups of all idioms, in the order of the file. Raises UsageError if the file is damaged."""
     with mistakes_in(_FILE.name, _HINT):
         return declared(IdiomsDeclaration, toml(_FILE, _HINT)).group
 

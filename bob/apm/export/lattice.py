@@ -1,4 +1,5 @@
-"""An SVG by Graphviz: a line goes up from each model to the next stronger ones, which promise all that it does."""
+"""Draw a lattice of models as an SVG, with Graphviz. From each model a line goes up to the next stronger models, which
+promise all that it promises."""
 
 import re
 import subprocess
@@ -13,7 +14,7 @@ from bob.report.escape import clean
 from bob.text import plural
 
 APART = "neither weaker nor stronger than another"
-ROW = 5  # boxes without an order that stand side by side
+ROW = 5  # boxes in a row, for boxes without lines
 STYLE = """
 .bob-lattice { color-scheme: light dark; color: var(--ink, CanvasText); }
 .bob-lattice text { fill: currentColor; }
@@ -31,7 +32,7 @@ class Box:
 
 
 def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
-    """Return the models, the weakest first; those that promise the same share a box."""
+    """Return boxes for the models, the weakest first. Models that promise the same share a box."""
     names: dict[frozenset[Clause], list[str]] = {}
     for model in with_distinct_names(tuple(models)):
         names.setdefault(model.promised, []).append(model.name)
@@ -40,7 +41,7 @@ def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
 
 
 def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
-    """Return, for each box (its index), those of the next stronger models."""
+    """Return, for the index of each box, the indexes of the boxes that are next stronger."""
     every = [with_weaker(box.promised) for box in found]
     above = {at: [other for other, one in enumerate(every) if promised < one] for at, promised in enumerate(every)}
     return {
@@ -50,7 +51,7 @@ def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
 
 
 def lattice(models: Sequence[Model]) -> str:
-    """Return the picture as an ``<svg>`` element; raise MissingProgramError if Graphviz is not installed."""
+    """Return the picture as an ``<svg>`` element. Raises MissingProgramError if Graphviz is not installed."""
     found = boxes(models)
     ties = stronger(found)
     try:
@@ -64,7 +65,8 @@ def lattice(models: Sequence[Model]) -> str:
 
 
 def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """Return the boxes and lines in Graphviz's language; boxes without a line are below the others, in rows."""
+    """Return the boxes, and their lines ``ties``, in Graphviz's language. Boxes without a line stand below the others,
+    in rows."""
     lines = [f"{at} [label=<{_label(box)}>];" for at, box in enumerate(found)]
     lines += [f"{at} -> {other};" for at, others in ties.items() for other in others]
     tied = {at for at, others in ties.items() if others} | {other for others in ties.values() for other in others}

@@ -1,4 +1,5 @@
-"""A model in prose: a page (``model.html.j2``), or Markdown with matrices that fit a terminal (``model.md.j2``)."""
+"""Write a model in prose: as a page (``model.html.j2``), or as Markdown with matrices that fit a terminal
+(``model.md.j2``)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,14 +27,15 @@ class ClauseGroup:
 
 
 def page(model: Model, picture: str = "", folder: str = "", home: str = "", document: str = "") -> str:
-    """Return the page about a model. ``picture`` is an ``<svg>`` or empty. ``folder`` (of witnesses, ends in /),
-    ``home`` (a site's folder) and ``document`` (the model as JSON) are URLs relative to the page; each may be empty."""
+    """Return the HTML page about a model. ``picture`` is an ``<svg>`` element, or empty. These are URLs relative to the
+    page, and each may be empty: ``folder`` (with the witnesses; it ends in /), ``home`` (of the site) and ``document``
+    (the model as JSON)."""
     template = html().get_template("model.html.j2")
     return template.render(**_told(model), picture=Markup(picture), folder=folder, home=home, document=document)
 
 
 def text(model: Model) -> str:
-    """Return a model as Markdown, without the evidence against the orders that do not hold."""
+    """Return a model as Markdown. It lacks the evidence against the orders that do not hold."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))
@@ -98,7 +100,8 @@ def _of(kind: type[Clause]) -> list[Clause]:
 
 
 def _drawn(matrix: Matrix) -> str:
-    """Draw a matrix in letters. Columns are numbered, and named below where they differ from the rows."""
+    """Draw a matrix in letters. Its columns have numbers; their names are listed below the matrix if they differ from
+    the rows."""
     rows = [name for name, _cells in matrix.rows]
     is_square = tuple(rows) == matrix.columns
     width = max(map(len, rows))
@@ -112,7 +115,8 @@ def _drawn(matrix: Matrix) -> str:
 
 
 def origin(source: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the ``source`` of a model as names and values; long lists as their length."""
+    """Return the ``source`` of a model (what it was made from) as names and values. A long list is replaced by its
+    length."""
     found = []
     for key, value in source.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The standing of a model's clauses, for people: marks, matrices, and guarantees that rest on several clauses."""
+"""How a model's clauses stand, for people: marks, matrices of orders, and guarantees that rest on several clauses."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """The standing of a clause: a mark, the tone of its colour (page.css), and its meaning."""
+    """How a clause stands: its mark, the tone of its colour (page.css), and the meaning."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
@@ -56,7 +56,7 @@ class ClauseCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A table of clauses by two of their words. Each row has a label and cells."""
+    """A table of clauses by two of the words in their names. Each row has a label and cells."""
 
     title: str
     about: str
@@ -66,7 +66,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """Something that a program may want to rely on, and the clauses behind it."""
+    """A guarantee that a program may want to rely on, with the clauses that give it."""
 
     sentence: str
     findings: tuple[ClauseFinding, ...]
@@ -92,7 +92,8 @@ def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
 
 
 def orders(model: Model) -> Iterator[Matrix]:
-    """Yield the orders, a matrix for each relation: the earlier change's kind down, the later one's across."""
+    """Yield the matrices of orders, one for each relation. A row stands for the kind of the earlier change, a column
+    for the kind of the later one."""
     for relation, (title, about) in _RELATIONS.items():
         rows = (
             (label(before), cells(model, clause_orders((before,), MODELLED_KINDS, (relation,))))
