@@ -125,7 +125,7 @@ def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) 
 
 
 def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema of ``kind``. It requires the fields that :func:`decode` requires."""
+    """Return the JSON Schema of ``kind``. The schema requires the same fields as :func:`decode`."""
     schema = msgspec.json.schema(kind, schema_hook=lambda _count: _COUNT)
     inside: set[Any] = set()
     _visit(kind, inside.add)
@@ -214,7 +214,7 @@ def _whole(kind: Any) -> Visit | None:
 
 
 def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
-    """Return the path of the object ``table`` (by identity) in ``plain``, such as ".states[3]"; None if it is not in
+    """Return the path of the object ``table`` (by identity) in ``plain``, such as ".states[3]"; None if ``plain`` lacks
     it."""
     if plain is table:
         return ""

@@ -166,8 +166,8 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations of a workload with the core operations ``cores``. Operations that prepare a core operation
-    come before it; its sync point comes after it (None: no sync point)."""
+    """Return the operations of a workload with the core operations ``cores``. Before each core operation come the
+    operations that prepare it. After it comes its sync point, one of ``points`` (None: no sync point)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)

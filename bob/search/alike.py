@@ -47,8 +47,8 @@ class Renamings:
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
     def _made(self) -> dict[str, list[str]]:
-        """For each name in the initial tree that no workload mentions, return how the setup makes it and all names
-        below it."""
+        """For each name in the initial tree that no workload mentions, return the operations of the setup that make
+        this name, or a name below it."""
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
@@ -109,7 +109,7 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
-    """Yield each renaming of the names below ``above`` to the names below ``other``. It is one to one, and maps
+    """Yield each renaming of the names below ``above`` to the names below ``other``. A renaming is one to one, and maps
     directories to directories. ``made`` says how the setup makes the names that no workload mentions. If the setup
     makes several such names in the same way, yield only one renaming of them."""
     files, folders = _inside(above, paths)

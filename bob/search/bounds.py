@@ -31,11 +31,11 @@ SEVERAL = "several"  # in the name of a property that combines several promises:
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """All that workloads may consist of. A workload begins with the tree that ``setup`` makes, and with the operations
-    ``begin``, for example to open files; these do not count for its length. Each entry of ``operations`` counts as one
-    operation. A workload ends with one of ``calls``. A call of ``between`` may come between two operations. All
-    operations and calls use the names ``files`` and ``directories``. The workloads test the ``promises`` (properties of
-    durability). If ``leave`` is not 0, ``leave`` bytes of the device are free at the start, and the file :data:`FILLER`
-    fills all other space."""
+    ``begin``, for example to open files. The length of a workload does not count these. Each entry of ``operations``
+    counts as one operation. A workload ends with one of ``calls``. A call of ``between`` may come between two
+    operations. All operations and calls use the names ``files`` and ``directories``. The workloads test the
+    ``promises`` (properties of durability). If ``leave`` is not 0, ``leave`` bytes of the device are free at the start,
+    and the file :data:`FILLER` fills all other space."""
 
     name: str
     about: str

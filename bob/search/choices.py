@@ -1,7 +1,7 @@
 """Runs a Python program once for each sequence of choices that it can make, depth first. A *place* is one choice in a
 sequence. Since bob cannot copy a running program, a new run repeats the options of the previous run up to a place. At
-this place it takes the next option. The program must behave in the same way when it is repeated; otherwise bob refuses
-it."""
+this place the run takes the next option. bob refuses a program that does not behave in the same way when it is
+repeated."""
 
 import __future__
 

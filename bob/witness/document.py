@@ -246,8 +246,8 @@ def read(path: Path) -> Witness:
 
 def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[str, Any]:
     """Return the JSON object of the witness ``path`` with new ``evidence``, and with the tree ``found`` after a mount
-    on ``kernel``. If the witness has a claim that is not about a tree, return it unchanged. Raises MalformedError if
-    the file is not a witness."""
+    on ``kernel``. If its claim is not about a tree, return the witness unchanged. Raises MalformedError if the file is
+    not a witness."""
     document: dict[str, Any] = bundle.load(path)
     if not read(path).claim.is_shown_by_the_tree:
         return document
