@@ -29,8 +29,9 @@ class Earlier:
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Return the share (0 to 1) of the time of observing that the first ``count`` of all ``of`` workloads take.
-        Without ``parts`` that have ``of`` workloads together, each workload counts the same."""
+        """Return the share (0 to 1) of the time of observing that the first ``count`` of all ``of`` workloads take. The
+        seconds of the ``parts`` decide. If the parts do not have ``of`` workloads in all, each workload counts the
+        same."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -63,7 +64,7 @@ class Progress(Protocol):
         try."""
 
     def finished(self, workload: str, unused: int) -> None:
-        """Count a workload as done. Its budget had ``unused`` more crash states."""
+        """Count a workload as done. From its budget, ``unused`` crash states are left."""
 
     def skipped(self, workloads: int, states: int) -> None:
         """Subtract workloads and crash states from the plan, since bob will not do them."""

@@ -29,8 +29,8 @@ OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs betw
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
     the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` are the files of the part,
-    packed; the file run.json says what to do. ``numbers`` chooses workloads (None: all). ``environment`` is the one
-    that the worker must have (None: any). The worker may use ``jobs`` guests at a time, in the libvirt at
+    packed; the file run.json says what to do. ``numbers`` chooses workloads (None: all). The worker must have the same
+    ``environment`` (None: any environment). The worker may use ``jobs`` guests at a time, in the libvirt at
     ``connect``."""
 
     run: str

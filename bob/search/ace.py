@@ -110,8 +110,8 @@ class Ace(Space):
         return list(map(_cores, self.verbs))
 
     def _new(self, operations: tuple[Operation, ...], seen: set[Hashable]) -> Workload | None:
-        """Return the workload of ``operations``. Return None if it is in ``seen``, a file system would refuse it, or it
-        tests nothing."""
+        """Return the workload of ``operations``. Return None if ``operations`` are in ``seen``, a file system would
+        refuse one of them, or the workload tests nothing."""
         if operations in seen:
             return None
         seen.add(operations)
