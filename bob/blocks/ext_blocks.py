@@ -13,8 +13,7 @@ from bob.workload.pattern import STALE_CELL
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return the name of a block: by its fixed place if it has one, otherwise by its content, otherwise by its known
-    ``owner``."""
+    """Return the name of a block. Its fixed place decides, or else its content, or else its known ``owner``."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)

@@ -118,7 +118,7 @@ class Jbd2Journal:
         return int(superblock.feature_incompat)
 
     def _tags(self, data: bytes) -> Iterator[Tag]:
-        """Yield the tags of a descriptor block. Their lengths are those of journal_tag_bytes() in fs/jbd2/journal.c."""
+        """Yield the tags of a descriptor block. journal_tag_bytes() in fs/jbd2/journal.c says how long a tag is."""
         features = self._features()
         high = bool(features & INCOMPAT_64BIT)
         version_3 = bool(features & INCOMPAT_CSUM_V3)

@@ -43,8 +43,8 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the last owner of ``block`` up to write ``index``; if there is none, the next owner. With ``role``,
-        only owners in that role count."""
+        """Return the last owner of ``block`` up to write ``index``. If it has had no owner by then, return the next
+        owner. With ``role``, only owners in that role count."""
         times = self._times.get(block)
         if times is None:
             return None

@@ -65,7 +65,7 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 def sort_of(kind: BlockKind, what: str) -> str:
     """Return ``what`` without the details that differ between blocks of one sort. All blocks of a journal's transaction
-    are of one sort: if any of them is lost, recovery ignores the transaction."""
+    are of one sort, since recovery ignores a transaction that lost a block."""
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):

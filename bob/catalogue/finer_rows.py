@@ -103,8 +103,11 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 def durability_rows() -> Iterator[Property]:
     """Yield a row for each part of earlier changes that a call may make durable. Its name is ``CALL.WHAT``
-    (probes/rows/durability.toml), and the call ends the workload. In a model the words of a row may mean more than
-    the row tests: data are only overwrites and zeros, and after a directory's sync only those of files in it."""
+    (probes/rows/durability.toml), and the call ends the workload.
+
+    A model uses the same words, and may mean more than a row tests. Rows about data test only overwrites and zeros.
+    After the sync of a directory, they test only files in that directory.
+    """
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with this call

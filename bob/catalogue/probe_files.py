@@ -78,8 +78,8 @@ def _probes_in(folder: Path) -> tuple[Probe, ...]:
 
 
 def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
-    """Return those of ``probes`` that have these names, in the order of ``probes``. Without names, return all. Raise
-    UsageError for an unknown name."""
+    """Return the ``probes`` with these names, in the order of ``probes``. Without names, return all. Raise UsageError
+    for an unknown name."""
     known = [probe.property.name for probe in probes]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], known))

@@ -13,7 +13,7 @@ from bob.workload.simulation import simulate
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
     """Return the workloads of the user's own probes, and all workloads of the requested rows that test a requested
-    property. So bob judges a property on the same workloads, whether it is requested alone or with others."""
+    property. So bob judges a property on the same workloads, whatever other properties are requested."""
     lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
     shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
     brought = (workload for probe in request.probes for workload in probe.workloads)

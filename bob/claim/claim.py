@@ -110,7 +110,7 @@ class Claim(ABC):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The Debian packages that a guest needs to judge the claim, in addition to those of its image."""
+        """The Debian packages that a guest needs to judge the claim, in addition to the packages of its image."""
         return ()
 
     @property
@@ -155,8 +155,8 @@ class Claim(ABC):
     @abstractmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
         """Return the claim that a witness has; None if the claim is of another kind. ``known`` returns a shipped
-        property by its name: a witness need not declare these. May raise KeyError, TypeError, ValueError, UsageError
-        or MalformedError."""
+        property by its name, since a witness need not declare shipped properties. May raise KeyError, TypeError,
+        ValueError, UsageError or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ KINDS: Mapping[str, ClaimReader] = {
 
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
-    """Return the claim that a witness has. ``known`` returns a shipped property by its name: a witness need not declare
-    these. Raises MalformedError for an unknown kind, and the errors of :meth:`bob.claim.claim.Claim.read`."""
+    """Return the claim that a witness has. ``known`` returns a shipped property by its name, since a witness need not
+    declare shipped properties. Raises MalformedError for an unknown kind, and the errors of
+    :meth:`bob.claim.claim.Claim.read`."""
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
     named = document.get("claim", claim.kind)  # older witnesses lack this field
     if named not in KINDS:

@@ -16,7 +16,7 @@ class Verdict(StrEnum):
 
 
 def merged_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of ``verdicts``, of which there must be at least one: FAILS, then UNKNOWN, HOLDS, SKIPPED."""
+    """Return the worst of ``verdicts``: FAILS, then UNKNOWN, HOLDS, SKIPPED. There must be at least one verdict."""
     return min(verdicts, key=_WORST_FIRST.index)
 
 
@@ -24,9 +24,9 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` without those ``states`` that do not mount. A state does not mount if its outcome is not in
-    ``mounting``. Such states do not count as explored. If a kind of state (whole, torn) has one, that kind is not
-    exhaustive."""
+    """Return ``coverage`` without the states that do not mount: those of ``states`` whose outcome is not in
+    ``mounting``. They do not count as explored. If a kind of state (whole, torn) has a state that does not mount,
+    the kind is not exhaustive."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

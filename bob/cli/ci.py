@@ -81,7 +81,7 @@ def finish(
 
 
 def exit_of(results: Iterable[Result]) -> Exit:
-    """Return the worst of the exit codes of ``results``, of which there is at least one."""
+    """Return the worst of the exit codes of ``results``. There must be at least one result."""
     return max(map(_exit_of, results), key=_WORST_LAST.index)
 
 

@@ -99,7 +99,8 @@ def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None
 
 
 def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
-    """Return the document that --json writes: a result document, an array of these, or tables of programs."""
+    """Return the document that --json writes: a result document, an array of result documents, or tables of
+    programs."""
     if kind is ResultKind.PROGRAMS:
         from bob.report import vulnerability_tables as sheets
 

@@ -146,6 +146,6 @@ class _WordType(ParamType):
 
 
 def completed(words: Words, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return the words that begin with ``incomplete``. If there are none, let the shell offer files."""
+    """Return the words that begin with ``incomplete``. If no word does, let the shell offer files."""
     found = [CompletionItem(word) for word in words.offered(context.params) if word.startswith(incomplete)]
     return found or ([CompletionItem(incomplete, type=words.files)] if words.files else [])

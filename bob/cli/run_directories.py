@@ -17,7 +17,7 @@ from bob.store.run_kind import instead_of_resuming
 
 
 def check_resumed(context: click.Context) -> None:
-    """Raise UsageError for an option that has no effect on a resumed run (--resume)."""
+    """Raise UsageError for an option that cannot be used with --resume, since a run keeps the options of its start."""
     for parameter in context.command.params:
         declared = getattr(parameter, "declared", None)
         if is_given(context, parameter) and not (isinstance(declared, Option) and declared.renewable):

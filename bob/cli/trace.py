@@ -92,7 +92,7 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
 
 
 class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
-    """Counts of a log's entries. ``bytes`` are those of all writes. ``fua`` and ``metadata`` count some of the
+    """Counts of a log's entries. ``bytes`` is the size of all writes. ``fua`` and ``metadata`` count some of the
     ``writes``."""
 
     sectorsize: int

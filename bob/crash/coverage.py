@@ -14,10 +14,10 @@ class States:
     """The extent of an exploration, in numbers of legal states.
 
     ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. ``explored``
-    counts the states that mount and have a known outcome: a verdict rests on these. ``exhaustive`` is ``"writes"``,
+    counts the states that mount and have a known outcome, on which a verdict rests. ``exhaustive`` is ``"writes"``,
     ``"sectors"`` or None: bob explored every legal state of this kind (docs/design.md, section 5). ``mounted`` counts
-    the explored states that bob mounted; it predicted the others. Before :func:`bob.claim.verdict.judged_states`,
-    ``explored`` and ``exhaustive`` include states that do not mount.
+    the explored states that bob mounted; it predicted the other explored states. ``explored`` and ``exhaustive``
+    include states that do not mount until :func:`bob.claim.verdict.judged_states` takes them out.
     """
 
     explored: Count

@@ -87,8 +87,8 @@ def single_kept(point: SearchPoint) -> Iterator[Draft]:
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Yield states that lose writes of operations. The first states lose all writes of some operations, the next ones
-    some writes of one operation."""
+    """Yield states that lose writes of operations. The first states lose all writes of some operations. The next states
+    lose some writes of one operation."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):

@@ -29,11 +29,12 @@ class GrowthPoint:
 
 
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
-    """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time. There is at least one.
+    """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time. There is at least one
+    growth point.
 
     A cache that keeps an order may lose writes that completed before the window. Each such write then has a growth
-    point before all others, at which only this write is pending. Raises UsageError if the cache's rule is for one disk
-    and there are several disks, and MalformedError as :func:`check_trace`.
+    point at which only this write is pending. These growth points come first. Raises UsageError if the cache's rule is
+    for one disk and there are several disks, and MalformedError as :func:`check_trace`.
     """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
@@ -103,7 +104,7 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def new_states(pending: int, becoming: int) -> int:
-    """Return how many states of one growth point are not states of the next one: the subsets of ``pending`` writes that
-    lack some of those ``becoming`` durable."""
+    """Return how many states of one growth point are not states of the next point. These are the subsets of ``pending``
+    writes that lack some of the writes ``becoming`` durable."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

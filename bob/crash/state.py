@@ -19,8 +19,8 @@ TornWrites = tuple[tuple[int, Ranges], ...]  # by the index of a write: some of 
 @dataclass(frozen=True, slots=True)
 class CrashState:
     """The content of the medium at growth point ``point``, in addition to the durable writes of that point. ``kept``
-    has the pending writes (indexes, ascending) that are there whole. ``torn`` has those that are there in part, in
-    atomic units."""
+    has the pending writes (indexes, ascending) that are there whole. ``torn`` has the pending writes that are there
+    in part, in atomic units."""
 
     point: int
     kept: tuple[int, ...] = ()

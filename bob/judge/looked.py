@@ -63,7 +63,8 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the deciding writes (indexes). If ``state`` lacked one of these, the checker would accept it."""
+        """Return the deciding writes (indexes). If ``state`` lacked one of these writes, the checker would accept
+        it."""
         accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)

@@ -112,8 +112,7 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return the effects with the inode numbers that a model's trees have. In such a tree each file has its own
-    inode."""
+    """Return the effects with the inode numbers of a model's trees, in which no two files share an inode."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -163,7 +162,7 @@ class Change:
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Compare the answers of two models about a program. If one lacks an answer, nothing is added or mended."""
+    """Compare the answers of two models about a program. If an answer is unknown, nothing counts as added or mended."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(

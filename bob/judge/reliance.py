@@ -1,5 +1,5 @@
-"""A program's reliance on its calls: the calls whose loss its checker does not accept. bob finds them by the trees that
-the checker refuses and those that it accepts."""
+"""A program's reliance on its calls: the calls whose loss its checker does not accept. bob finds these calls from the
+trees that the checker refuses and the trees that it accepts."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Explaining:
 
 
 class Reliances:
-    """Explanations of refused trees by the system ``calls`` of the program. Without the ``effects`` of the calls, there
-    are none.
+    """Explanations of refused trees by the system ``calls`` of the program. If the ``effects`` of the calls are not
+    known, bob explains nothing.
 
     ``windows`` have the trees between one output and the next. The calls of each of ``groups`` must persist together.
     ``known`` returns how much of each call an outcome has: if a program did one thing twice, a tree cannot show that.

@@ -31,8 +31,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return the vulnerabilities of all ``several``. If one lacks the function of its place, and only one other of its
-    type has the same place with a function, the two are one."""
+    """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack its function. If only one
+    other vulnerability of this type has the same place with a function, the two are one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -47,8 +47,9 @@ def statics(harms: Iterable[Way]) -> Statics:
     """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2). Harms at one place of the program are one
     vulnerability.
 
-    For each type, the shortest reason counts, at its first missing call. At one place, an ordering counts and a
-    durability does not. If no call explains a harm, the checker's sentence stands for its place. Hangs do not count.
+    Each type of reason counts once: its shortest reason, at the place of the reason's first missing call. If a place
+    has both an ordering and a durability, only the ordering counts. If no call explains a harm, the checker's sentence
+    stands for its place. Hangs do not count.
     """
     found: Statics = {}
     for harm in harms:

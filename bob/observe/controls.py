@@ -77,8 +77,8 @@ class Controls:
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of the predictions ``applied``. First come those of the least checked leaves, then of
-        the least checked outcomes, then the most distant ones."""
+        """Return up to ``most`` of the predictions ``applied``. Prefer the least checked leaves, then the least checked
+        outcomes, then the most distant states."""
         left = list(applied)
         self.random.shuffle(left)  # chance decides between equals
         if most >= len(left):

@@ -64,8 +64,9 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return what to cache for a disk with this outcome; None if the disk did not mount at once. Such a disk does
-        not stand for others: bob repairs only the first refused state, and keeps only its kernel messages."""
+        """Return what to cache for a disk with this outcome; None if the disk did not mount at once. A disk that did
+        not mount says nothing about other states: bob repairs only the first refused state, and keeps only its
+        kernel messages."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:

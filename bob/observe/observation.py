@@ -23,7 +23,7 @@ class Node:
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
     ``fault`` is the kernel's error for something unreadable below this name. If ``unseen``, the cause is not the kernel
     but a limit of bob. A file beyond the length limit has no ``content``, but ``pieces``: its parts without zeros, by
-    their first byte. Only a close look fills ``flags`` (those of chattr) and ``project``.
+    their first byte. Only a close look fills ``flags`` (chattr's flags) and ``project``.
 
     ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs.
     Older runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base

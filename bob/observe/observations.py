@@ -32,9 +32,9 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it represents. All of
-    these have the same outcome. No other state represents them, so the numbers add up. ``whole`` is how many of them
-    have no torn write; None if not counted."""
+    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it represents. The
+    represented states have the same outcome. No other state represents them, so the numbers add up. ``whole`` is how
+    many of them have no torn write; None if not counted."""
 
     state: CrashState
     outcome: int | None
@@ -77,8 +77,8 @@ class Observations:
 
     ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better.
     ``earlier_loss`` says why an earlier guest was lost. A ``final`` loss is a contradiction between mounts, so another
-    guest does not help. ``normal`` troubles also occur if the recording has no writes. ``passing`` troubles are those
-    that the kernel did not repeat.
+    guest does not help. ``normal`` troubles also occur if the recording has no writes. The kernel did not repeat
+    ``passing`` troubles.
     """
 
     states: tuple[ExploredState, ...]

@@ -53,8 +53,8 @@ def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """Print the command that shows ``witness`` again, if there is one. It stands on one line, since a shell does not
-    accept a broken command."""
+    """Print the command that shows ``witness`` again, unless that is None. The command stands on one line, since a
+    shell does not accept a broken command."""
     if command := witness_command(run, witness):
         console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 

@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Points that belong together. ``started`` is ISO 8601. ``seconds`` are those of the whole run (None: unknown).
+    """Points that belong together. ``started`` is ISO 8601. ``seconds`` is the time of the whole run (None: unknown).
     ``about`` has the conditions of the measurement by name. ``notes`` belong to no single point."""
 
     name: str

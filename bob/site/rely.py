@@ -142,8 +142,8 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
-    """Return the answer of the rows ``names`` together, on the configuration of ``row``. Return None if some of the
-    rows were not asked there, unless one of the others says no."""
+    """Return the answer of the rows ``names`` together, on the configuration of ``row``. If some of these rows were not
+    asked there, return None, unless a row that was asked says no."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None

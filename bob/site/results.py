@@ -104,7 +104,7 @@ class ResultRow:
 
     @property
     def remarks(self) -> str:
-        """The options of mkfs if there are any, and the purpose of the measurement."""
+        """The purpose of the measurement. If options of mkfs are set, all options come before it."""
         measured = self.reference.measured_for
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
@@ -180,7 +180,7 @@ def model_place(model: Model) -> str:
 
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
-    """Yield comparisons of tables: of those with one name on successive kernels, and of those of Table 1 with the
+    """Yield comparisons of tables: of tables with one name on successive kernels, and of each measured Table 1 with the
     published Table 1."""
     same: dict[str, list[Reference]] = {}
     for reference in references:

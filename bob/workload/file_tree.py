@@ -81,8 +81,8 @@ class FileTree:
         return self.inodes[self.names[path]].size
 
     def find(self, path: str, *kinds: FileKind) -> int:
-        """Return the identity behind a path or handle. Raises ValueError if it does not exist, or is not of one of
-        ``kinds`` (if any are given)."""
+        """Return the identity behind a path or handle. Raises ValueError if it does not exist. With ``kinds``, raises
+        ValueError also for another kind of file."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
         if path not in self.names and path not in self.handles:

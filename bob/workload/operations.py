@@ -195,8 +195,8 @@ class Chown:
 
 @dataclass(frozen=True, slots=True)
 class Utimes:
-    """A utimensat(2) to ``seconds`` since 1970: an even number, since vfat keeps only these, and a time before any
-    recording."""
+    """A utimensat(2) to ``seconds`` since 1970. The time is before any recording, and even, since vfat stores only even
+    times."""
 
     path: str
     seconds: int

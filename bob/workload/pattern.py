@@ -188,8 +188,8 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the only operation that can have written ``part`` of a cell at file offset ``offset``; None if there are
-    none or several."""
+    """Return the operation that can have written ``part`` of a cell at file offset ``offset``; None unless it is
+    exactly one."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()

@@ -67,13 +67,13 @@ class SimulatedFileSystem:
         return None if kind is None else kind.value
 
     def size(self, path: str) -> int:
-        """Return the size of a file (bytes). Raises Refused if the path is not of a file."""
+        """Return the size of a file (bytes). Raises RefusedCall if the path is not of a file."""
         if self.performing.tree.kind(self._path(path)) is not FileKind.FILE:
             raise RefusedCall(f"fs.size({path!r}): {path} is not a file")
         return self.performing.tree.size(path)
 
     def names(self, path: str = "/") -> list[str]:
-        """Return the sorted names in a directory. Raises Refused if the path is not of a directory."""
+        """Return the sorted names in a directory. Raises RefusedCall if the path is not of a directory."""
         if self.performing.tree.kind(self._path(path)) is not FileKind.DIRECTORY:
             raise RefusedCall(f"fs.names({path!r}): {path} is not a directory")
         above = path.rstrip("/")
@@ -136,7 +136,8 @@ class Verb:
     name: str
 
     def __call__(self, *words: object) -> None:
-        """Perform the operation. ``words`` are those of the language; a number may be an int. Raises Refused."""
+        """Perform the operation. ``words`` are the words of the language; a number may be an int. Raises
+        RefusedCall."""
         self.fs._call(self.name, words)
 
 

@@ -26,10 +26,10 @@ class EffectPart(StrEnum):
 class EffectFact:
     """One fact of an operation, in words. ``plainly`` is a shorter sentence, or empty.
 
-    If there are ``suspects``, a torn effect of one of these operations is the only explanation of the fact.
-    ``is_unseen`` says that bob could not see all of ``about``. ``is_there`` says that a part of the operation is there
-    although it was torn, or that a part may be there although other operations explain the fact. ``is_change`` says
-    that in program order the operation changed ``about``.
+    ``suspects`` are operations, one of which must be torn to explain the fact; there may be none. ``is_unseen`` says
+    that bob could not see all of ``about``. ``is_there`` says that a part of the operation is there although it was
+    torn, or that a part may be there although other operations explain the fact. ``is_change`` says that in program
+    order the operation changed ``about``.
     """
 
     fact: Fact

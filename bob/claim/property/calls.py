@@ -20,12 +20,13 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the numbers of the operations that ``call`` must make durable: those of ``kinds`` that have one of
+    """Return the numbers of the operations that ``call`` must make durable. They are of ``kinds``, and have one of
     ``relations`` to the call's target. Empty ``kinds`` or ``relations`` allow any.
 
-    There are none if ``history`` does not end with the call, or if a crash may come before the call returns. The call
-    must cover all changes of an operation, unless the operation is the call itself and makes its file. ``several``
-    selects only operations of several changes, and those on a file or directory that another operation made.
+    The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. The
+    call must cover all changes of an operation, unless the operation is the call itself and makes its file. ``several``
+    selects only two sorts of operations: those of several changes, and those on a file or directory that another
+    operation made.
     """
     last = len(history.operations)
     if history.at is not At.END or not last:
@@ -52,9 +53,9 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the other operations that made the files and directories of operation ``number``, or directories that
-    contain their names. If such an operation is lost, bob cannot judge ``number``. A file that a rename replaces
-    does not count."""
+    """Return the operations that made the files and directories of operation ``number``, or directories that contain
+    their names. If such an operation is lost, bob cannot judge ``number``. A file that a rename replaces does not
+    count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names

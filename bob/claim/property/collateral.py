@@ -1,9 +1,9 @@
 """Damage to names, bytes and attributes that no operation was to change.
 
-The *suspects* of damage are the nearest operations. These are the operations on the same file or directory; for a lost
-name, also the operations on names in its directory. If there are none, the suspects are operations whose data is in the
-file: they may have got the file's blocks. If there are none of these either, they are operations on names in its
-directory.
+The *suspects* of damage are the nearest operations: the operations on the same file or directory. For a lost name, the
+operations on names in its directory are suspects, too. Without such operations, the suspects are the operations whose
+data is in the file, since they may have got the file's blocks. Without these, they are the operations on names in the
+file's directory.
 
 An operation on a name may damage contents. On vfat a rename first writes the new name without a size (``vfat_rename``
 in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
@@ -26,9 +26,9 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in an observation that no set of whole operations explains. One of ``suspects``, if there are any, is
-    partial, or did more than it should. ``part`` is the damaged part of that operation's effect; None for collateral
-    damage."""
+    """Something in an observation that no set of whole operations explains. If it has ``suspects``, one of these
+    operations is partial, or did more than it should. ``part`` is the damaged part of that operation's effect; None
+    for collateral damage."""
 
     suspects: frozenset[int]
     about: str

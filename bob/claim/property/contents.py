@@ -76,8 +76,8 @@ class ContentChange:
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
-        """Return the possible sizes after the whole operation, given the ``sizes`` before it. With ``stop``, return
-        those after its part up to that offset."""
+        """Return the possible sizes after the whole operation, given the ``sizes`` before it. With ``stop``, return the
+        sizes after the operation's part up to that offset."""
         if self.shift is not None:
             return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
@@ -189,9 +189,9 @@ class FileStory:
         """Yield the ranges of ``found`` where no operation wrote, and that no set of operations explains, even if some
         are torn.
 
-        Each range comes with the operations that change the file there, or else those that change it anywhere. Behind
-        the initial contents or the first truncation, a byte may be zero or as it was: a part of a truncation may be
-        there.
+        With each range come the operations that change the file there; without any, all operations that change the
+        file. Behind the initial contents or the first truncation, a byte may be zero or as it was: a part of a
+        truncation may be there.
         """
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
@@ -203,8 +203,8 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """Return the other changes that may have zeroed what they cut off, as ext4 does
-        (``ext4_block_truncate_page``)."""
+        """Return the changes, except that of operation ``number``, that may have zeroed the bytes behind a truncation,
+        as ext4 does (``ext4_block_truncate_page``)."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 

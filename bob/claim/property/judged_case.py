@@ -33,8 +33,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state that shows a violation best. In the best one, the later operation of an ordering is whole, and
-    the state differs little from a clean prefix of the writes."""
+    """The crash state that shows a violation best, with its outcome. If possible, the later operation of an ordering is
+    whole in that state, and the state differs little from a clean prefix of the writes."""
 
     state: CrashState
     outcome: int
@@ -62,10 +62,10 @@ class JudgedCase:
     attribute ``coverage`` counts what bob can judge. ``lost`` says why outcomes are missing. ``inodes`` and
     ``statuses`` are by name, before and after the operations.
 
-    Two control states must mount. The state before the operations must show none of the operations. ``complete``, the
-    state with every write, must show all of them if the recording ended with everything written. If a control fails,
-    ``distrust`` says why each verdict is UNKNOWN. ``unseen`` names a control that bob did not see; then no property
-    holds.
+    Two control states must mount. The state before the operations must show none of the operations. The state with
+    every write, ``complete``, must show all operations if the recording ended with everything written. If a control
+    fails, ``distrust`` says why each verdict is UNKNOWN. ``unseen`` names a control that bob did not see; then no
+    property holds.
     """
 
     def __init__(
@@ -204,7 +204,8 @@ class JudgedCase:
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """Return the first question that observation ``number`` breaks. Prefer one whose later operation is whole."""
+        """Return the first question that observation ``number`` breaks. Prefer a question whose later operation is
+        whole."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)

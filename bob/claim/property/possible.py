@@ -175,8 +175,8 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return the group of ``steps``. If it is too large, leave out each operation that is the only one on its name, and
-    only makes or removes it."""
+    """Return the group of ``steps``. If the group is too large, leave out each operation that only makes or removes a
+    name, and that is the only operation on this name."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)

@@ -3,9 +3,9 @@
 An effect consists of *facts*: a name refers to a file or directory, a file has this size, these bytes, this attribute.
 The oracle compares each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and
 ``possible``). A fact is AFTER if only sets with k explain it, BEFORE if only sets without k do, and EITHER if both do.
-It is NEITHER if no set explains it and only k can have left it half done. If several operations can have left it, these
-are its *suspects* (:class:`Damage`). In doubt bob holds the file system to be right: a false accusation is the worst
-error (docs/design.md).
+It is NEITHER if no set explains it and only k can have left it half done. If several operations can have left it half
+done, all of them are its *suspects* (:class:`Damage`). In doubt bob holds the file system to be right: a false
+accusation is the worst error (docs/design.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -42,8 +42,8 @@ class Reading:
 
 
 class Oracle:
-    """The presence oracle of one recorded workload. ``statuses`` of names are those before and after the operations;
-    empty if not known."""
+    """The presence oracle of one recorded workload. ``statuses`` has the statuses of all names before the operations,
+    and after them; empty if not known."""
 
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
@@ -333,8 +333,8 @@ class Oracle:
         )
 
     def _touchers(self, identity: int) -> frozenset[int]:
-        """Return the operations on the names, contents or attributes of a file or directory. For a directory, also
-        those on the names in it."""
+        """Return the operations on the names, contents or attributes of a file or directory. For a directory, return
+        also the operations on the names in it."""
         steps = enumerate(pairwise(self._history.steps), start=1)
         own = {number for number, (was, now) in steps if was.inodes.get(identity) != now.inodes.get(identity)}
         names = (self._places.changers(place) for place in self._places.of(identity))

@@ -196,8 +196,8 @@ def is_clear(question: Question, reading: Reading) -> bool:
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """Return the breach of ``prop`` in ``observation``, which ``oracle`` has read as ``reading``; None if there is
-    none."""
+    """Return the breach of ``prop`` in ``observation``, which ``oracle`` has read as ``reading``; None without a
+    breach."""
     found = _wrong(prop, question, history, reading)
     if found is None:
         return None
@@ -256,8 +256,8 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
     """Return the first collateral damage, unless it breaks the atomicity of its only suspect. Otherwise return damage
-    that one of several atomic operations did, if they are in different rows of Table 1 and none is known to be
-    partial."""
+    that one of several atomic operations did. These must be in different rows of Table 1, and none may be known to
+    be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (

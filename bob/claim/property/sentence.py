@@ -17,7 +17,8 @@ JOURNAL, METADATA = "journal", "metadata"
 def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
-    """Return the sentence. ``extents`` say how much of each operation of ``question`` is there, if bob knows."""
+    """Return the sentence about the crash of ``line``, which breaks the property of ``question``. ``extents`` say how
+    much of each operation of the question is there, if bob knows."""
     if question.beside:
         return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:

@@ -2,8 +2,8 @@
 
 After a crash at time T, the medium has all writes that completed by some earlier time T' <= T, and perhaps a part of
 the next write. A flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. If
-T' is in the window, the states are those of a disk without a cache. Each write between an earlier T' and the window
-adds one state, and the ways to tear that write.
+T' is in the window, the time in which crashes may come, a disk without a cache has the same states. Each write between
+an earlier T' and the window adds one state, and the ways to tear that write.
 """
 
 from bob.crash.caches.rule import WriteCache, at_completion

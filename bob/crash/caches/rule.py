@@ -15,10 +15,11 @@ class WriteCache:
     """A kind of write cache. Documents use its ``name``, reports its ``words``, and help texts the clause ``promise``.
 
     ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
-    ``durable_since`` returns when each write of a trace becomes durable; None if never. ``looks_back`` returns a time
-    at or before the start of the window. A crash may undo the writes that became durable since that time, from the last
-    one back. Several disks would each have such a time of their own: with ``one_disk_only``, several disks are an
-    error.
+    ``durable_since`` returns when each write of a trace becomes durable; None if never.
+
+    ``looks_back`` returns a time at or before the start of the window, the time in which crashes may come. A crash may
+    undo the writes that became durable since the returned time, in the order from the last write back. The time differs
+    between disks. So with ``one_disk_only``, several disks are an error.
     """
 
     name: str

@@ -29,7 +29,7 @@ CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict,
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A cell of the tables A and B. If one table lacks the cell, its answer is None. ``notes`` say how the exploration
-    differed. If one side is the published table, ``reason`` says why the other one differs from it."""
+    differed. If one table is the published table, ``reason`` says why the run differs from it."""
 
     configuration: str
     name: str
