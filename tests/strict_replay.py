@@ -1,7 +1,7 @@
 """A replay of a dm-log-writes log in the manner of xfstests' replay-log, strict and with nothing of bob's in it.
 
-The format is that of docs/facts.md and Linux drivers/md/dm-log-writes.c. Where replay-log takes more than that (it
-reads no further than the count, and does not mind what is behind a mark), this does not.
+The format is that of Linux drivers/md/dm-log-writes.c. Where replay-log takes more than that (it reads no further than
+the count, and does not mind what is behind a mark), this does not.
 """
 
 from __future__ import annotations
