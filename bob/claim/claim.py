@@ -71,8 +71,8 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot do something with a witness, and a hint. A message ends with ``reason``: "the witness X
-    is of ..."."""
+    """The reason why bob cannot do something with a witness, and a hint. ``reason`` is the end of a sentence that begins
+    with "the witness X is of"."""
 
     reason: str
     hint: str
@@ -115,8 +115,8 @@ class Claim(ABC):
 
     @property
     def no_shrinking(self) -> Refusal | None:
-        """The reason why bob cannot shrink the claim's witnesses; None if it can. It can only for a
-        :class:`Judgeable`."""
+        """The reason why bob cannot shrink the claim's witnesses; None if it can. bob can shrink only witnesses of a
+        :class:`Judgeable` claim."""
         return None
 
     def headline(self, configuration: str) -> str:

@@ -131,7 +131,6 @@ class ReadTree:
             else:
                 # If this state did not read what other states read here, it predicts only states with the same content
                 # here. This makes fewer predictions, and no wrong one.
-                # predictions, and no wrong one.
                 ahead = _without(ahead, node.places)
             content = contents[node.places].tobytes()
             if not parted and node.by_content and content not in node.by_content:

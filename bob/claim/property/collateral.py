@@ -53,7 +53,7 @@ class Collateral:
         self._setters = _setters(history)
         self._links = _constant_links(history)
         changed = {thing.identity: _changes_state(history, thing.identity) for thing in history.things}
-        # The operations on these files and directories report the faults of those.
+        # The facts of operations already report the faults of these files and directories.
         self._told = {
             thing
             for thing, is_changed in changed.items()

@@ -65,6 +65,5 @@ def _classify(history: History, number: int, operation: ops.Operation) -> Classi
         return ClassifiedOperation(number, Effect.OVERWRITE, span, thing)
     # A write over the end of a file is neither an overwrite nor an append. A write that makes its file is both a
     # directory operation and an append, and its half-done effects belong to no row of the table.
-    # operation and an append, and its half-done effects belong to no row of the table.
     appends = offset == size and was is not None
     return ClassifiedOperation(number, Effect.APPEND if appends else Effect.OTHER, span, thing)
