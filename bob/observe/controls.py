@@ -72,8 +72,9 @@ class Controls:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` predictions to check: the requested share, but at least ``LEAST`` less ``done``.
-        New ``outcomes`` raise the number, so that each can have one check, up to twice ``LEAST``."""
+        """Return how many of ``count`` predictions to check: the requested share, but at least ``LEAST`` minus the
+        number already ``done``. New ``outcomes`` raise the number, so that each can have one check, up to twice
+        ``LEAST``."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:

@@ -66,8 +66,8 @@ class Courses:
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle the cubes whose outcome is already known, in at most ``steps`` more parts, and drop the open cubes.
-        bob will mount no state of the open cubes, and ten thousand gaps have 4 KB each."""
+        """Settle the cubes whose outcome is already known, in at most ``steps`` more parts. Drop the open cubes: bob
+        will mount none of their states, and each of ten thousand gaps takes 4 KB of memory."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()

@@ -23,7 +23,7 @@ from bob.observe.session import Session
 from bob.schema import adapt
 from bob.subject import Subject
 
-# Crash states in one round: enough to choose controls from, and few enough that a prediction waits not long for them.
+# Crash states in one round: enough to choose controls from, and few enough that no prediction waits long for a control.
 WINDOW = 200
 
 
@@ -43,9 +43,10 @@ def explore(
     states done.
 
     Disks in ``sights`` were mounted for another workload, so their states need no mount. The exploration adds the disks
-    that it mounts, except where recovery forgets. A lost guest is part of the result. A state lacks an outcome if bob
-    does not trust the outcome. It also lacks one that bob could not see completely: two such outcomes that look alike
-    may differ.
+    that it mounts, except where recovery forgets. A lost guest is part of the result.
+
+    The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. Two
+    outcomes that bob could not see completely may look alike, and still differ.
     """
     exploration = _WorkloadExploration(agent, subject, plan, effort, told)
     try:

@@ -54,10 +54,10 @@ AUDIT_EVERY = 100
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has only trusted outcomes. bob trusts a state that it mounted here after the next successful *audit*: a
-    comparison of the scratch image with its base. It trusts all other states after :meth:`believe_all`. ``mounted``
-    includes states whose disk was mounted for another workload, since the order of workloads is chance; ``here``
-    excludes them.
+    ``outcomes`` has only trusted outcomes. bob trusts a state that it mounted for this workload after the next
+    successful *audit*: a comparison of the scratch image with its base. It trusts all other states after
+    :meth:`believe_all`. ``mounted`` includes states whose disk was mounted for another workload, since the order of
+    workloads is chance; ``here`` excludes them.
     """
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:

@@ -1,10 +1,10 @@
 """The disk that a crash state leaves after recovery, observation and unmount. bob compares it where recovery
 ``forgets`` (see :mod:`bob.observe.predict`).
 
-*Stretches* (runs of sectors with the same writes) describe that disk; outside of stretches, the written content does.
-The *exempt* area, a file system's log, is not needed after recovery. So two kinds of writes in that area do not count:
-writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random number
-at its unmount.
+*Stretches* (runs of sectors with the same writes) describe that disk, together with the content of writes outside of
+stretches. The *exempt* area, a file system's log, is not needed after recovery. So two kinds of writes in that area do
+not count: writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a
+random number at its unmount.
 """
 
 from __future__ import annotations
