@@ -36,7 +36,7 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
-    """Return one name for each write of the trace, in order. Never raises for the content of blocks. ``fs`` is the
+    """Return one name for each write of the trace, in order. Damaged blocks do not raise an error. ``fs`` is the
     driver's name; for an unknown driver, bob recognises only data. ``inodes`` has the path of each inode number."""
     medium = OverlayMedium(base.length, base.sector)
     # A volume on several disks has places of its own, which are not places on a disk.
