@@ -83,8 +83,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """Return a list such as "a, b and 30 more". It has as many of ``names`` as fit into ``most`` characters, but at least
-    one name."""
+    """Return a list such as "a, b and 30 more". It has as many of ``names`` as fit into ``most`` characters, but at
+    least one name."""
     for shown in range(len(names), 1, -1):
         text = _first(names, shown, between)
         if len(text) <= most:

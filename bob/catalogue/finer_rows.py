@@ -30,8 +30,8 @@ _WHERE = {
 
 
 def pair_rows() -> Iterator[Property]:
-    """Yield a row for each pair of kinds of changes: X is persisted before Y. Its name is ``X-then-Y.RELATION``
-    (probes/rows/pairs.toml)."""
+    """Yield a row for each pair of kinds of changes X and Y, which asks that X is persisted before Y. Its name is
+    ``X-then-Y.RELATION`` (probes/rows/pairs.toml)."""
     for relation, first, later in product(Relation, _PAIRED, _PAIRED):
         if relation is Relation.SAME_FILE and (first, later) in UNTELLABLE:
             continue

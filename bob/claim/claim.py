@@ -71,8 +71,8 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot do something with a witness, and a hint. ``reason`` ends a sentence that begins with "the
-    witness X is of"."""
+    """The reason why bob cannot do something with a witness, and a hint. ``reason`` ends a sentence that begins with
+    "the witness X is of"."""
 
     reason: str
     hint: str

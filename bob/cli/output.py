@@ -134,9 +134,8 @@ def write_text(path: Path, text: str, option: str) -> None:
 
 @contextmanager
 def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
-    """Open the file that the user named with ``option``. When the new file is complete, it replaces
-    an old file. Raise UsageError if that
-    fails."""
+    """Open the file that the user named with ``option``. When the new file is complete, it replaces an old file. Raise
+    UsageError if that fails."""
     target = path.resolve()  # if the path is a link, bob replaces its target, not the link
     special = target.exists() and not target.is_file()  # a pipe, or a device such as /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")

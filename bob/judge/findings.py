@@ -1,9 +1,8 @@
 """Findings: violations with one cause are one finding, which has the smallest workload that shows it (docs/search.md).
 
 The cause comes from the state with the *smallest loss*: that state lost the fewest of the writes that the disk had been
-sent. No smaller loss is known to break the claim. The cause is the block of the last lost write, and the place of the
-flush that should have saved it. Writes sent after the last write of a state are not lost: the crash may have come
-before them.
+sent. No smaller loss is known to break the claim. The cause is the block of the last lost write, and the reason why no
+flush saved that write. Writes sent after the last write of a state are not lost: the crash may have come before them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,8 +37,7 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The fault of the flush that should have saved a write. It should have done so before the promising call returned,
-    or before the crash."""
+    """The reason why no flush saved a write before the promising call returned, or before the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -123,7 +121,7 @@ class Findings:
 
 
 class Losses:
-    """The writes that the crash states of one case have lost."""
+    """The lost writes of the crash states of one case."""
 
     def __init__(self, case: Case) -> None:
         workload, self._trace, self._points = case.workload, case.plan.trace, case.plan.points
@@ -146,8 +144,8 @@ class Losses:
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
 
     def smallest(self, showing: Iterable[ExploredState]) -> ExploredState:
-        """Return the state with the fewest lost writes. Among equals, take the fewest torn writes, then the latest last
-        lost write."""
+        """Return the state with the fewest lost writes. Among equals, take the state with the fewest torn writes, then
+        the state whose last lost write is the latest."""
 
         def rank(seen: ExploredState) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], TornWrites]:
             state = seen.state

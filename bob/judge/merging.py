@@ -1,5 +1,5 @@
 """The merge of shards into one run. Shards are columns of matrices and probes, batches of searches, or configurations
-of a program. All must have the same environment, and the same request except for the division into shards."""
+of a program. All shards must have the same environment, and the same request except for the division into shards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace

@@ -27,7 +27,7 @@ Key = tuple[Consequence, str]  # the key of a vulnerability: its consequence, an
 @dataclass(frozen=True, slots=True)
 class BuiltState:
     """A state that a model allows after the output ``told``. bob built it in ``step`` of its work. ``answer`` is the
-    checker's; None if bob did not run the checker on it."""
+    checker's answer; None if bob did not run the checker on it."""
 
     told: bytes
     step: str

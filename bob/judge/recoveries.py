@@ -26,8 +26,8 @@ class Recovered:
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
-    """Draw up to ``count`` states by ``seed``: one for each outcome of a workload that mounts. Workloads with a lost
-    guest are left out."""
+    """Draw up to ``count`` states by ``seed``. For each workload, the draw has one state for each outcome that mounts.
+    Workloads with a lost guest are left out."""
     every: list[Recovered] = []
     for number, observed in runs:
         if observed.lost is not None:

@@ -16,7 +16,8 @@ _HINT = "see docs/formats.md"
 
 
 class LeftOpen(Declaration, frozen=True):
-    """Losses that the documentation of ``programs`` does not rule out; ``because`` says why the losses are left open."""
+    """Losses that the documentation of ``programs`` does not rule out. ``because`` says why the losses are left
+    open."""
 
     programs: tuple[NonEmpty, ...]
     losses: tuple[Consequence, ...]

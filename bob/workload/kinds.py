@@ -73,7 +73,7 @@ def changes(history: History) -> tuple[OperationChange, ...]:
 
 @lru_cache(maxsize=8)
 def single_changes(history: History) -> dict[int, OperationChange]:
-    """Return by its number each operation's change, for the operations that make only one change."""
+    """Return the changes of the operations that make only one change, by the number of the operation."""
     counts = Counter(change.number for change in changes(history))
     return {change.number: change for change in changes(history) if counts[change.number] == 1}
 

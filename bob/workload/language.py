@@ -1,6 +1,6 @@
-"""The reader and writer of the language of operations. Operations stand one in a line, or several joined by ``;``
-(``write /a 0 4096; fsync /a``). A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and
-says what was expected. ``path_in`` and similar functions return the value of a word, and raise ValueError for an
+"""The reader and writer of the language of operations. A text has one operation in each line, or several joined by
+``;`` (``write /a 0 4096; fsync /a``). A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation
+and says what was expected. ``path_in`` and similar functions return the value of a word, and raise ValueError for an
 unfit word."""
 
 import math

@@ -49,7 +49,8 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """Create an unnamed file in the file system of directory ``path`` (O_TMPFILE), and keep it open as ``handle``."""
+    """The creation of an unnamed file (O_TMPFILE) in the file system of directory ``path``. It stays open as
+    ``handle``."""
 
     path: str
     handle: str
@@ -126,7 +127,7 @@ class Fallocate:
 
 
 class Replacing(StrEnum):
-    """The effect of rename on an existing new name: the flags of renameat2(2)."""
+    """The effect of a rename on a file that already has the new name: the flags of renameat2(2)."""
 
     REPLACE = "replace"  # the existing name loses its file; no flag, as rename(2)
     REFUSE = "noreplace"  # the rename fails with EEXIST: RENAME_NOREPLACE

@@ -160,7 +160,8 @@ def _scattered(data: bytes) -> set[int]:
 
 
 _DESCRIBED: dict[tuple[bytes, int, int], str] = {}
-"""The results of :func:`describe`, by digest, length and offset: most crash states share most contents."""
+"""The results of :func:`describe`, by digest, length and offset. bob keeps them, since most crash states share most
+contents."""
 MOST_DESCRIBED = 2**14
 _PLACES = np.arange(CELL_BYTES)
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))

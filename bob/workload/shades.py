@@ -82,8 +82,8 @@ class Shades:
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
         """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at ``start``, in cells
-        with ``word``. The bytes differ, each for itself, from earlier writes to the same place. A range without a
-        whole cell differs from all writes, as long as there are shades. Raises ValueError if no shade remains."""
+        with ``word``. Every written byte differs from the bytes of earlier writes to the same place. A range without
+        a whole cell differs from all writes, as long as there are shades. Raises ValueError if no shade remains."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ
