@@ -14,7 +14,7 @@ from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.text import plural
 
-NOT_PROBED = "·"  # marks in LaTeX, where a blank says that the property holds
+NOT_PROBED = "·"  # the mark in LaTeX, where a blank means that the property holds
 
 _CODE = {
     "block_start_string": "<%",
@@ -23,7 +23,7 @@ _CODE = {
     "variable_end_string": ">>",
     "comment_start_string": "<#",
     "comment_end_string": "#>",
-}  # marks of code in templates, other than jinja2's, since LaTeX needs braces
+}  # delimiters of code in templates for LaTeX, which needs braces itself
 
 # For each family, its properties, and for each property the marks of all columns.
 Rows = list[tuple[str, list[tuple[str, list[str]]]]]

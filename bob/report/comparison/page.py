@@ -148,8 +148,8 @@ def facts(side: Side) -> dict[str, str]:
 
 
 def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield ``configurations`` in groups that fit side by side on a page. If possible, a group has all of a file
-    system's."""
+    """Yield ``configurations`` in groups that fit side by side on a page. If possible, one group has all configurations
+    of a file system."""
     lot: list[str] = []
     for _fs, same in groupby(configurations, key=lambda name: re.split("[- ]", name)[0]):
         more = list(same)
