@@ -54,6 +54,7 @@ def _shipped_digest(name: str) -> str:
 
 
 def is_left_open(program: AskedProgram, answer: Answer) -> bool:
-    """Return whether the documentation of ``program`` rules out none of the ways to break it in ``answer``."""
+    """Return whether each way to break ``program`` in ``answer`` is a loss that the program's documentation does not
+    rule out."""
     losses = {loss for one in left_open(program) for loss in one.losses}
     return bool(answer.ways) and all(way.consequence in losses for way in answer.ways)
