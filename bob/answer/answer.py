@@ -49,8 +49,9 @@ class ReliedOn:
 
 
 class Cross(StrEnum):
-    """The verdict on a way to break a claim that a model predicts, from crash states of a real file system. ``MISSED``:
-    the file system shows a way that the model does not predict, so the model or bob is wrong."""
+    """The verdict of real crash states on a prediction. A model predicts a way to break a claim, and a real file system
+    confirms the way or does not. ``MISSED``: the file system shows a way that the model does not predict, so the model
+    or bob is wrong."""
 
     CONFIRMED = "confirmed"
     NOT_REACHABLE = "not reachable"
@@ -93,8 +94,8 @@ class Way:
 
     @property
     def cross(self) -> Cross | None:
-        """The common verdict of the real file systems. If one of them confirms the way, it is confirmed. None if bob
-        tried none."""
+        """The common verdict of the real file systems on this way. The way is confirmed if one file system confirms it.
+        None if bob tried no real file system."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)

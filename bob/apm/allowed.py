@@ -1,6 +1,6 @@
 """Decide whether a model allows an observed crash state. A *reading* of a cell (a name, a size, a piece of contents, an
-attribute) is one explanation of what the cell shows. The model allows the observation if, for some closed set of
-micro-operations, one reading of every cell is true."""
+attribute) is one explanation of what the cell shows. A set of micro-operations is *closed* if it has everything that
+its members need. The model allows the observation if, for some closed set, every cell has a reading that is true."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ NodePresence = dict[int, bool]
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """A set of ``clauses`` that together forbid an observation. If it has one clause, the observation refutes that
-    clause. By the clause, the change of graph node ``there`` needs the change of node ``missing``. Both are None if one
-    cell breaks the clause by itself; ``about`` names that cell."""
+    clause: the change of graph node ``there`` persisted without the change of node ``missing``, which it needs by the
+    clause. Both nodes are None if a single cell breaks the clause; ``about`` names that cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -59,7 +59,8 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Return whether a reading of a cell does not contradict ``known``, which is closed under implications."""
+        """Return whether a reading of a cell does not contradict ``known``. (``known`` already has all that follows
+        from it.)"""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
@@ -98,8 +99,8 @@ class Undecided(Exception):
 
 
 class TreeOracle:
-    """Answers whether a model allows a tree that a program's crash left, in at most ``most`` steps. ``outputs[k]`` is
-    the program's output after operation k."""
+    """An oracle that says whether a model allows a tree which a program's crash left. It gives up after ``most`` steps.
+    ``outputs[k]`` is the program's output after operation k."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
@@ -142,8 +143,8 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return the nodes that must be there, or be missing, whichever clauses are promised. Also return each clause that
-    a cell breaks by itself, with the name of the cell."""
+    """Return the nodes that must have persisted, or must not have, in any model. Also return each clause that a single
+    cell breaks, with the name of the cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -165,8 +166,9 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return the ``promised`` clauses that an observation refutes one by one, by cells with a single reading. If the
-    observation is forbidden, but refutes no single clause, it is ambiguous (:func:`forbidding`)."""
+    """Return conflicts of one ``promised`` clause each: the observation refutes that clause, by cells that have only
+    one reading. If the result is empty although the observation is forbidden, the observation is ambiguous
+    (:func:`forbidding`)."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
@@ -223,8 +225,8 @@ def _common(readings: Sequence[CellReading]) -> CellReading:
 
 
 def _shown(graph: Graph, known: NodePresence, conflict: Edge) -> tuple[int, int]:
-    """Return the two nodes of a conflict. A helper node is replaced by one of its parts that is there, or that is
-    missing."""
+    """Return the two nodes of a conflict. In place of a helper node, return one of its parts: a part that is there, or
+    a part that is missing."""
     there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
         if not edge.clauses:

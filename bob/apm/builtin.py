@@ -8,7 +8,7 @@ from bob.errors import UsageError, meant
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 ATOMIC_CONTENTS = matching("never any any", "whole overwrite|append block")
-"""Clauses that contents persist together with the size that shows them."""
+"""Clauses that promise that contents persist together with the size that shows them."""
 SAFE_FLUSH = matching("durable fsync-file data|size|attributes|entry")
 SAFE_RENAME = matching("ordered append rename|rename-over same-file")
 

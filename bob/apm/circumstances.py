@@ -27,7 +27,7 @@ class Circumstance(StrEnum):
     MAPPED = "with a write through a mapping"
 
 
-SOON = 4.0  # seconds: how long a transaction may be open before its commit
+SOON = 4.0  # seconds: a transaction is open for so long before its commit
 OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
 """How many different lists of operations must meet a circumstance, if more than one. The effect of these circumstances
 depends on the operations, or on the sizes of files."""
@@ -89,7 +89,7 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
 
 
 def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
-    """Yield the clauses that one change tests by itself, if circumstances matter for them."""
+    """Yield the clauses that a single change tests, if circumstances matter for them."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in clauses.DATA_KINDS:

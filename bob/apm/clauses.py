@@ -58,7 +58,7 @@ class Ordered:
 
     @property
     def is_of_a_name(self) -> bool:
-        """Whether the clause orders changes of one file, and the later change is of a name."""
+        """Whether the clause orders changes of one file, and the later change affects a name."""
         return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
 
     @property
@@ -90,7 +90,7 @@ class Means(StrEnum):
 @dataclass(frozen=True, slots=True)
 class InTurn:
     """An order between two ways to write changes. If part of an ``after`` change persisted, all earlier ``before``
-    changes are whole. A change that a call syncs by itself is an exception."""
+    changes are whole. An exception is an ``after`` change whose file or directory a call syncs."""
 
     before: Means
     after: Means
@@ -133,8 +133,8 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """A promise that a crash state never shows ``fill`` in the place of missing data of such a change, in its part
-    ``where``."""
+    """A promise about changes of this kind: where data of the part ``where`` of such a change is missing, a crash state
+    does not show ``fill``."""
 
     kind: ChangeKind
     fill: Fill
@@ -154,7 +154,7 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """When ``call`` has returned, the part ``what`` of all earlier changes is durable."""
+    """A promise that all earlier changes are durable when ``call`` has returned, as far as ``what`` says."""
 
     call: Call
     what: What
@@ -170,7 +170,7 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """In this part of the tree, a crash leaves nothing that no operation made, not even in part."""
+    """A promise about a part of the tree: a crash leaves nothing in it that no operation made, not even in part."""
 
     part: TreePart
 
@@ -275,8 +275,8 @@ IN_TURN = tuple(
 """Orders by means, for changes of metadata only. Without a sync the kernel writes data by its age, so one order of data
 says little about another."""
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
-"""In a model without this clause, some promised orders have an exception. If the changes are of one file, and the later
-one is of a name, the order does not hold for a file that is in a log."""
+"""In a model without this clause, a promised order has an exception if both changes are of one file, and the later one
+affects a name. Such an order does not hold for a file that is in a log."""
 JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADATA, Means.SYNCS)
 """Clauses for a journal of metadata (ext3 data=writeback): each sync commits the whole journal, with the sizes of
 appends but without their data. bob does not derive these clauses. They follow if all orders hold, and if syncs persist
@@ -325,9 +325,9 @@ def clause_of(name: str) -> Clause:
 
 @cache
 def matching(*texts: str) -> tuple[Clause, ...]:
-    """Return the clauses whose names match one of ``texts``; for each text, in the order of a model file. A word of a
-    text may be :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text without a
-    match."""
+    """Return the clauses whose names match one of ``texts``. They come text by text, and for each text in the order of
+    a model file. A word of a text may be :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError
+    for a text without a match."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
         raise ValueError(f"no clause matches {slips[0]!r}")
@@ -366,7 +366,7 @@ def closed(promised: Set[Clause]) -> frozenset[Clause]:
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
     """Return the clauses that are weaker than a clause of ``taken``. A model that gives up ``taken`` may still promise
-    these."""
+    these weaker clauses."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 

@@ -1,6 +1,7 @@
 """Count the crash states that a model allows: exactly if that is quick, else a lower bound. The states are the
-down-sets (as bit masks) of a partial order. The numbers of independent parts are multiplied. A chain of n members has n
-+ 1 down-sets. Any other part is counted twice, with one member lost and with that member there."""
+down-sets (as bit masks) of a partial order. The numbers of independent parts of the order are multiplied. A chain of n
+members has n + 1 down-sets. For any other part, bob takes one member, and adds the number of down-sets with it to the
+number without it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

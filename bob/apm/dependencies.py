@@ -1,6 +1,6 @@
-"""The dependencies between the micro-operations of a workload, as a graph whose edges have clauses. The first nodes are
-the micro-operations, by index. Then come the returns of operations. The last nodes are helpers for "some of" and "all
-of" a group."""
+"""The dependencies between the micro-operations of a workload, as a graph. Each edge has the clauses that it follows
+from. The first nodes are the micro-operations, by index. Then come the returns of operations. The last nodes are
+helpers, which stand for "some of" or "all of" a group."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -22,8 +22,9 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """If a model promises all of ``clauses``, ``node`` persists only if ``needs`` does. ``synced``: a sync of the later
-    change's own file persists that change, so an order that a sync may break does not count here."""
+    """An edge of the graph: in a model that promises all of ``clauses``, ``node`` persists only if ``needs`` does.
+    ``synced``: the later change persists by a sync of its own file, so an order that such a sync may break gives no
+    edge here."""
 
     node: int
     needs: int
@@ -123,10 +124,10 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Return nodes for some part, and for every part, of a change, as :meth:`_group` does, but without parts that
-        may persist at any time. These are the zeros behind a cut, and appended data in the place of data that a cut
-        took off. The kernel writes these at any time, and the old size shows them at once. The zeros may also come
-        last: they show when the file grows again (ext4_block_truncate_page)."""
+        """Return nodes for "some of" and "all of" the parts of a change, but without parts that may persist at any
+        time. Such parts are the zeros behind a cut, and appended data in the place of data that a cut took off. The
+        kernel writes them at any time, and the old size shows them at once. The zeros may also come last, because they
+        show when the file grows again (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:

@@ -1,10 +1,10 @@
-"""Derive a model from observations: the strongest model that allows every observation, without the clauses that one
+"""Derive a model from observations: the strongest model that allows every observation, but without the clauses that one
 cannot rely on.
 
-At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). An
-observation may be forbidden only by several clauses together. Among these, bob drops the clauses that it would not
-promise anyway; or else the orders; or else all but those against garbage. A clause that held is promised if that says
-something about untried workloads (docs/models.md)."""
+At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
+only several clauses together forbid an observation, bob must choose which of these to drop. It drops clauses that it
+would not promise anyway; or else orders; or else all clauses but those against garbage. In the end a clause that held
+is promised if that says something about untried workloads (docs/models.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -149,7 +149,7 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Return which of the clauses to give up that together forbid an observation."""
+        """Choose which clauses to give up when the clauses ``together`` forbid an observation."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
         garbage = frozenset(
@@ -241,8 +241,8 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return the circumstances of all tests of a clause, and those of its exhaustive tests. Tests of clauses that
-        hold by the same means count, too."""
+        """Return two sets of circumstances: those of all tests of a clause, and those of its exhaustive tests. Tests of
+        clauses that hold by the same means count, too."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -283,9 +283,9 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that hold by the same means as ``clause``. If a crash state refutes one of them, another that
-    held only had luck. The result is empty for an order of changes of one file (such as a rename after an append to
-    it), since file systems often have a special rule for such an order."""
+    """Return the other clauses that hold by the same means as ``clause``. If a crash state refutes one of them, the
+    others have held by luck. The result is empty for an order of changes of one file (such as a rename after an append
+    to it), since file systems often have a special rule for such an order."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:

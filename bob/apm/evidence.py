@@ -49,8 +49,8 @@ class ObservedCase:
 
     @cached_property
     def sights(self) -> tuple[OutcomeConstraints, ...]:
-        """The outcomes that mounted at once, each with the number of operations that had returned. An outcome may occur
-        with several such numbers."""
+        """The outcomes of states that mounted without a repair, each with a number of operations that had returned. An
+        outcome may occur with several such numbers."""
         history = self.graph.workings.history
         reader = ObservationReader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()

@@ -27,8 +27,8 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or grows the
-    file over it. ``sizes`` has the micro-operations that set a size in an append to the piece: all of them, and by the
-    part of the append that has the piece."""
+    file over it. ``sizes`` has micro-operations that set a size in an append to the piece: under ANYWHERE all of them,
+    and otherwise by the part of the append where the piece lies."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]

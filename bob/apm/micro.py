@@ -30,8 +30,8 @@ class MicroKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameCell:
-    """The name ``place[1]`` in the directory ``place[0]``. Its value is the number of the file or directory that the
-    name leads to, or None."""
+    """The name ``place[1]`` in the directory ``place[0]``. Its value is the number of the file, directory or link that
+    the name leads to; None if the name does not exist."""
 
     place: NamePlace
 
@@ -100,9 +100,10 @@ class Workings:
     """The changes and micro-operations of a workload, in program order. ``writers`` (by cell) and ``sizes`` (by file,
     each with its value) have ascending indexes of micro-operations.
 
-    ``grown`` (appends), ``asked`` and ``logged`` have indexes of changes. A call syncs each change of ``asked`` by
-    itself. Another file's log may have each change of ``logged``. ``pieces`` has the data cells of each file by offset,
-    and ``freed`` the files that are removed, replaced or truncated. ``memory`` is a cache."""
+    ``grown`` (appends), ``asked`` and ``logged`` have indexes of changes. ``asked`` has the changes of a file or
+    directory that a call syncs. ``logged`` has the changes that another file's log may have. ``pieces`` has the data
+    cells of each file by offset, and ``freed`` the files that are removed, replaced or truncated. ``memory`` is a
+    cache."""
 
     history: History
     places: NamePlaces
@@ -126,8 +127,8 @@ class Workings:
         return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
 
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
-        """Return whether a log may have the later change (with index ``after``) of ``order``, but not the earlier
-        one."""
+        """Return whether a log may have the later change of ``order`` (the change with index ``after``), but not the
+        earlier one."""
         return order.is_of_a_name and after in self.logged
 
 

@@ -33,9 +33,9 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. A part of operation ``there`` persisted (or the operation returned), but a
-    part of operation ``missing``, which it needs by the clause, did not. Both are None if a single cell breaks the
-    clause. If not ``alone``, only several clauses together forbid the state. ``witness`` is a path relative to the
+    """The crash state that refutes a clause. By the clause, operation ``there`` needs operation ``missing``; but a part
+    of ``there`` persisted (or ``there`` returned) without a part of ``missing``. Both are None if a single cell breaks
+    the clause. If not ``alone``, only several clauses together forbid the state. ``witness`` is a path relative to the
     model's file."""
 
     run: str
@@ -52,9 +52,9 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """The knowledge about a clause. ``workloads`` and legal ``states`` count what tested it, and ``exhaustive`` counts
-    those workloads with the outcomes of all legal states known. ``reason`` says why the model does not promise the
-    clause."""
+    """The knowledge about a clause. ``workloads`` and ``states`` are the numbers of workloads and of legal crash states
+    that tested it. ``exhaustive`` counts only workloads with known outcomes of all legal states. ``reason`` says why
+    the model does not promise the clause."""
 
     clause: Clause
     status: ClauseStatus

@@ -134,7 +134,7 @@ class _ChangeChains:
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
         """Yield the nodes that a change needs under the orders ``promised``. ``means`` is how the change is written, or
-        None if a call syncs it by itself."""
+        None if a call syncs its file or directory."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)

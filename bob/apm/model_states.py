@@ -144,8 +144,8 @@ def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> 
 
 
 def _spread(count: int) -> list[int]:
-    """Return the numbers below ``count``, sorted by their reversed bits. So every prefix of the list is evenly
-    spread."""
+    """Return the numbers below ``count``, sorted by their reversed bits. The beginning of this list, up to any length,
+    is evenly spread."""
     width = count.bit_length()
     return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
@@ -249,7 +249,7 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 @dataclass(frozen=True, slots=True)
 class ModelState:
     """A distinct state of a workload under a model: the first ``crash`` that leaves it, and the ``output`` before that
-    crash. ``variant`` is its number among the trees of that crash. ``digest`` is of the tree and the output."""
+    crash. ``variant`` is its number among the trees of that crash. ``digest`` covers the tree and the output."""
 
     crash: ModelCrash
     output: bytes

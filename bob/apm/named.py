@@ -18,8 +18,8 @@ def model_names() -> list[str]:
 
 
 def named_model(name: str) -> Model:
-    """Return the model ``name``: a built-in one, or else the one in the file with this path, or else a shipped one.
-    Raises UsageError if none exists."""
+    """Return the model ``name``: a built-in model, or else the model in the file with this path, or else a shipped
+    model. Raises UsageError if there is none."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():

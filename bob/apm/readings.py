@@ -54,7 +54,8 @@ class Constraint:
 
 class ObservationReader:
     """A reader of the observations of one workload. ``inodes`` has the known inode numbers of files and directories. If
-    ``hidden``, names in a new directory count as missing when the directory is; else nothing is known of them."""
+    ``hidden``, the names in a new directory count as missing when the directory is missing; otherwise nothing is known
+    of these names."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True
@@ -99,7 +100,7 @@ class ObservationReader:
         return Constraint(self._about(place), tuple(readings) or (_BROKEN[TreePart.NAMES],))
 
     def _of_several(self, names: _Names) -> Iterator[Constraint]:
-        """Yield constraints for each name that may lead to several things: the thing that it leads to is as
+        """Yield the constraints from each name that may lead to several things: it leads to a thing that is as
         observed."""
         for path, things in names.who.items():
             if len(things) < 2 or names.nodes[path].fault or names.ways(path) > MOST_WAYS:
@@ -232,8 +233,8 @@ class ObservationReader:
                 yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
-        """Return whether zeros became stale data, but only in blocks that were overwritten elsewhere: in a hole, a file
-        system allocates whole blocks."""
+        """Return whether zeros became stale data, but only in blocks that an overwrite changed elsewhere. In a hole,
+        file systems allocate whole blocks for an overwrite."""
         if any(before) or not _fills(found, cell.start, self._of_freed):
             return False
         changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
@@ -295,7 +296,7 @@ class _Names:
 
     def _leading(self, path: str, thing: int) -> Iterator[CellReading]:
         if self.who[path] == {thing}:
-            yield CellReading()  # that the name leads there has a constraint of its own
+            yield CellReading()  # another constraint says that the name leads there
             return
         folder, name = path.rsplit("/", 1)
         for directory in sorted(self.who[folder or "/"]):

@@ -36,8 +36,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that the same or a later call syncs by itself. Changes in a directory count, too, if a synced
-    file got a name there."""
+    """Return the changes of a file or directory that the same or a later call syncs. The changes in a directory count,
+    too, if a synced file got a name there."""
     last: dict[int, int] = {}  # by file or directory: the last operation that syncs it, or a file that got a name in it
     last_of_all = 0  # the last operation that syncs an unknown file
     named: dict[int, set[int]] = {}
@@ -79,7 +79,7 @@ def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: OperationChange) -> bool:
-    """Return whether an operation after ``change`` syncs a file or a directory by itself."""
+    """Return whether an operation after ``change`` syncs a single file or directory."""
     return any(number > change.number for number, _operation, _thing in _calls(history, finish, change.number))
 
 

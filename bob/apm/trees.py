@@ -109,7 +109,7 @@ class Remnant:
         inode = self._taken.history.steps[0].inodes.get(identity)
         before = {} if inode is None else dict(inode.xattrs)
         names = {cell.name for cell in self._shown if isinstance(cell, AttributeCell) and cell.thing == identity}
-        names -= {MODE, OWNER, TIME}  # a tree does not compare these
+        names -= {MODE, OWNER, TIME}  # comparisons of trees ignore these
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         mode, owner = self._status(identity)

@@ -106,7 +106,7 @@ def _of_durability(
         case = _ending_with(workload.case, call, model)
         history = simulate(case.workload)[0]
         target = target_of(history, call)
-        # A write with O_SYNC may refute a clause about any return, but the property asks about that kind of call.
+        # If a write with O_SYNC refutes a clause about any return, the property still asks about writes with O_SYNC.
         prop = replace(prop, call=call_of(history.operations[call - 1], history, history.steps[call]))
         asked = []
         for change in changes:

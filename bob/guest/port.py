@@ -78,9 +78,9 @@ class PortStream:
 
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
-    """Start ``command`` and return a stream to it: by the port whose socket is at ``path`` if possible, else by
-    standard input and output. With a port, the first word of the stream is added to the arguments of ``command``. The
-    command then says on standard output whether it ``USES_PORT``. Raises ``on_loss()``."""
+    """Start ``command``, and return a stream to it: through the port whose socket is at ``path`` if possible, else
+    through standard input and output. For the port, the command gets one more argument, the word with which its stream
+    must begin. The command first says on standard output whether it ``USES_PORT``. Raises ``on_loss()``."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

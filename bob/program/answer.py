@@ -32,8 +32,8 @@ _WORDS = {
     Consequence.HANG: "the checker does not end",
 }
 CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN}
-"""The exit codes of a checker with a meaning of their own. 0 accepts the state; any other code is
-:attr:`Consequence.OTHER`."""
+"""The exit codes of a checker that have a meaning of their own. The code 0 means that the checker accepts the state;
+any other code is :attr:`Consequence.OTHER`."""
 
 
 REQUEST_SECONDS = 10.0  # a request to a guest runs checks for so long (host's clock), so that bob reacts to interrupts
@@ -66,8 +66,8 @@ class CheckerAnswer:
 
     @property
     def is_judgement(self) -> bool:
-        """Whether the exit code is the checker's own. It is not after a signal, or if a shell could not run a program
-        (126, 127)."""
+        """Whether the checker itself chose the exit code. It did not if a signal ended it, or if a shell could not run
+        a program (126, 127)."""
         return self.code is not None and self.code >= 0 and self.code not in (126, 127)
 
     @property

@@ -100,8 +100,8 @@ class Paths:
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
-        """Rename working directories: one at an old path, or below it, moves to the new path. All paths are relative to
-        the root."""
+        """Rename working directories. A working directory at an old path, or below it, gets the new path. All paths are
+        relative to the root."""
         for folder in {id(one): one for one in self._folders.every()}.values():
             below = self.below(folder.path)
             for old, new in renamed.items():

@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """A state of type ``T`` for each process. The first process gets ``new()``. A child shares the state of its parent
-    if the call that created the child has this ``flag`` (such as ``CLONE_FILES``). Otherwise the child gets a copy of
-    the state at that call."""
+    """A state of type ``T`` for each process. The first process gets ``new()``. If the call that created a child has
+    this ``flag`` (such as ``CLONE_FILES``), the child shares the state of its parent. Otherwise it gets a copy of the
+    state at the time of that call."""
 
     def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
         self._made = {call.result: call for call in calls if call.name in FORKS and call.result}

@@ -18,10 +18,10 @@ EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all 
 
 class Pace(StrEnum):
     """The pace of a program under test. It decides what the kernel makes durable between two calls. At full speed, ext4
-    commits the names of consecutive calls together, so a crash leaves all of these or none. UNDISTURBED: the program
-    runs at full speed, without other work. SLOW: it waits for :meth:`delay` after each call that changes or syncs
-    something, so the kernel's timers fire. SLOWER: it waits until the file system has committed by itself. BUSY: it
-    waits shortly, while another process syncs a file of its own."""
+    commits the names of consecutive calls together, so a crash leaves all of these names or none. UNDISTURBED: the
+    program runs at full speed, without other work. SLOW: it waits for :meth:`delay` after each call that changes or
+    syncs something, so the kernel's timers fire. SLOWER: after each such call, it waits until the file system has
+    committed by itself. BUSY: it waits for a short time, while another process syncs a file of its own."""
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"

@@ -19,7 +19,8 @@ _REST = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}|tmp_obj_\w+")
 the hash."""
 _SIX = re.compile(r"(?<![A-Z0-9])[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
 _WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
-"""A chosen name. mkstemp(3) draws six letters and digits, and one draw in six looks like the end of a chosen name."""
+"""Six letters and digits that look like the end of a chosen name. mkstemp(3) draws such letters at random, and one draw
+in six also looks like that."""
 
 
 def recurring(path: str) -> str:

@@ -1,8 +1,8 @@
 """Stack frames of calls, as ``strace -k`` writes them below a call. They show which function of the program made the
 call, and its source line.
 
-strace (with libunwind) gives a frame the name of the nearest symbol before it. In a library that keeps only exported
-names, a frame of a static function so gets the name of another function. :func:`without_wrong_names` takes such names
+strace (with libunwind) gives a frame the name of the nearest symbol before it. If a library keeps only exported names,
+the frame of a static function thus gets the name of another function. :func:`without_wrong_names` takes such names
 away."""
 
 import posixpath

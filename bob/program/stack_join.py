@@ -1,6 +1,7 @@
-"""Give calls of one run of a program the stack frames of another run. To collect frames takes long, so in the run with
-frames timers fire at other times, and processes take other turns. As long as a process makes the same calls in both
-runs, each call gets the frames of its counterpart. A later call gets only the frames that all calls like it share."""
+"""Copy stack frames from the calls of one run of a program to the calls of another run. It takes long to collect
+frames, so in the run with frames, timers fire at other times, and processes take other turns. As long as a process
+makes the same calls in both runs, each call gets the frames of its counterpart. A later call gets only the frames that
+all calls like it share."""
 
 import re
 from collections import Counter
@@ -30,11 +31,11 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
     """Return ``calls`` with the frames of ``others``, which are the calls of another run of the same program. Processes
     of the two runs match by descent, such as the third child of the first process.
 
-    Each call gets the frames of its counterpart as long as both processes make the same calls. If the calls differ
-    later, that ends at the last common write or exec. Any other call gets the innermost frames that are common to some
-    calls of the other run: those with the same program, name and paths. If a call among those writes the same data,
-    only calls that write equally many bytes count. Numbers, hashes and random names in paths and data do not matter. If
-    the call may come from two functions, its stack is empty."""
+    Each call gets the frames of its counterpart as long as both processes make the same calls. If these processes make
+    different calls later, this ends at their last common write or exec. Any other call gets the innermost frames that
+    are common to some calls of the other run: those with the same program, name and paths. If one of these calls also
+    writes the same data, only calls that write equally many bytes count. Numbers, hashes and random names in paths and
+    data do not matter. If the call may come from two functions, its stack is empty."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
@@ -57,8 +58,8 @@ def _tells(call: SystemCall) -> bool:
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return the indexes of calls that both runs may have, by the number of their process's descent. New descents get a
-    number in ``descents``."""
+    """Return the indexes of the calls that both runs may have, for each process. The key is the number of the process's
+    descent (such as "third child of the first process"). A new descent gets its number in ``descents``."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:

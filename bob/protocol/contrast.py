@@ -41,8 +41,8 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """The reliance as a key, equal for equal reliances. For calls that must persist together, both sets of calls
-        are one. Byte ranges do not count."""
+        """The reliance as a key: equal reliances have equal keys. For calls that must persist together, ``missing`` and
+        ``there`` count as one set. Byte ranges do not count."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
@@ -181,9 +181,9 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation`` with fewer calls that must be durable: only those before call ``told_by``, which wrote
-    the output, if there are such calls. (Accepted states often have later calls only because these persisted together
-    with earlier ones.)"""
+    """Return the ``explanation``, but with fewer calls if it says that calls must be durable. Then only the calls
+    before call ``told_by``, which wrote the output, are kept, if there are such calls. (Accepted states often have
+    later calls only because these persisted together with earlier ones.)"""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -264,7 +264,8 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the last call that is there, if the state has all calls up to it and none after it; else None."""
+    """Return the number of the last call in the state. The state must have all earlier calls, and no later call; else
+    return None."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

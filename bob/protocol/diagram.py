@@ -97,8 +97,8 @@ class Diagram:
 
     @property
     def modules(self) -> list[tuple[int, int]]:
-        """Runs of adjacent rows of one process about one file, as (index of the first row, index after the last).
-        Outputs and gaps belong to none."""
+        """The runs of adjacent rows that one process makes about one file, as (index of the first row, index after the
+        last row). Outputs and gaps are left out."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
             if row.first.kind is StepKind.TOLD or row.is_gap:

@@ -92,8 +92,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a call in ``missing`` made a file whose fsync came later, but before call ``before``, while the
-    file still had a name."""
+    """Return whether a call in ``missing`` gave a name to a file that was synced later, but before call ``before``, and
+    that has a name when ``before`` is called."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

@@ -60,8 +60,8 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return the names that are not in the tree ``after`` as the last call on each left them, so that something unknown
-    changed them."""
+    """Return the names that in the tree ``after`` are not as the last call left them. Something that bob does not know
+    has changed them."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
@@ -73,8 +73,8 @@ def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryE
 
 
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
-    """Return the numbers of the files whose sizes, contents or modes in the tree ``after`` are not as the last call
-    left them."""
+    """Return the numbers of the files whose size, contents or mode in the tree ``after`` is not as the last call left
+    it."""
     located = locate(effects, after)
     found = []
     for number, file in enumerate(effects.files):
@@ -155,8 +155,8 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return a unit for each name that calls change, and for each file that they make, as far as ``tree`` shows its
-    value. The arguments are as in :func:`signs_of`."""
+    """Return a unit for each name that calls change, and for each file that calls make, as far as ``tree`` shows the
+    unit's value. The arguments are as in :func:`signs_of`."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})
@@ -197,8 +197,8 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Reduce what unclear names may show: if another name of the same call shows clearly whether the call is there, all
-    its names agree."""
+    """Let the names of one call decide for each other: if one name shows clearly whether the call is there, the other
+    names of that call can only show the same."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:
         for place, call in enumerate(unit.calls):

@@ -28,9 +28,9 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
 
 
 def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
-    """Return the effects without some files' calls, and the number of these calls. A file is left out if
-    ``is_left_out`` is true for its paths. Raises ValueError if it is true for some of a file's paths and false for
-    others."""
+    """Return the effects without the calls on some files, and the number of these calls. The files are those for whose
+    paths ``is_left_out`` is true. Raises ValueError if it is true for one path of a file, but false for another path of
+    the file."""
     names = [_paths(effects, number) for number in range(len(effects.files))]
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
     for number in left:
@@ -49,8 +49,8 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """Return all paths that a directory ever had. Paths through the directories ``below`` do not count: these are below
-    it, and may also have been above it at another time."""
+    """Return all paths that a directory ever had. Paths through the directories ``below`` are left out: these
+    directories are now below it, but may have been above it at another time."""
     if folder == ROOT_FILE:
         return {""}
     through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}

@@ -124,7 +124,7 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
     """Return the paths where the tree after a clean end differs from the end of ``history`` in name, kind or contents.
-    Something unknown changes these."""
+    Something that bob does not know has changed these paths."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:

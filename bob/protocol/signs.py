@@ -73,7 +73,8 @@ def presence_at(place: int, shown: Collection[int]) -> Presence:
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
-    """Return the indexes ``shown`` without those of ``unmade`` calls. If none would be left, return all."""
+    """Return the indexes ``shown``, but without those of ``unmade`` calls. If no index would be left, return all of
+    ``shown``."""
     return {place for place in shown if calls[place] not in unmade} or shown
 
 

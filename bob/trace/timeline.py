@@ -78,12 +78,12 @@ class BioEvent:
 
 @dataclass(frozen=True, slots=True)
 class BioQueued(BioEvent):
-    """``block_bio_queue``: a task submitted a bio to ``device``."""
+    """An event ``block_bio_queue``: a task has submitted a bio to ``device``."""
 
 
 @dataclass(frozen=True, slots=True)
 class BioSent(BioEvent):
-    """``block_bio_remap``: device-mapper sent a clone of a bio on ``origin`` down to ``device``."""
+    """An event ``block_bio_remap``: device-mapper has sent a clone of a bio on ``origin`` down to ``device``."""
 
     origin: Device
     origin_sector: int
@@ -91,7 +91,7 @@ class BioSent(BioEvent):
 
 @dataclass(frozen=True, slots=True)
 class BioCompleted(BioEvent):
-    """``block_bio_complete``: ``device`` completed a bio. ``error`` is 0 or a negative errno."""
+    """An event ``block_bio_complete``: ``device`` has completed a bio. ``error`` is 0 or a negative errno."""
 
     error: int
 
@@ -104,7 +104,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class CallReturned:
-    """``sys_exit``: system call ``number`` of process ``pid`` returned ``result`` (negative: an errno)."""
+    """An event ``sys_exit``: system call ``number`` of process ``pid`` has returned ``result`` (negative: an errno)."""
 
     at: Moment
     pid: int

@@ -22,7 +22,8 @@ def kernel_device(device: int) -> int:
 
 
 class Instance:
-    """A trace buffer of ``kib`` KiB with ``events`` ({"block/NAME": filter}); ``with`` turns it on and off."""
+    """A trace buffer of ``kib`` KiB in the kernel, with ``events`` ({"block/NAME": filter}). A ``with`` block turns it
+    on, and off at the end."""
 
     def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
         self.path = f"{TRACING}/instances/{name}"
@@ -58,7 +59,8 @@ class Instance:
             self.write(f"events/{event}/enable", "0")
 
     def layouts(self) -> dict[str, Any]:
-        """Return each event's layout in the buffer by its NAME (:func:`bob.agent.inside.ring_buffer.layout`)."""
+        """Return the layout of each event in the buffer (:func:`bob.agent.inside.ring_buffer.layout`), by the event's
+        NAME."""
         formats = {event: read_text(f"{self.path}/events/{event}/format") for event in self.events}
         return {os.path.basename(event): layout(text) for event, text in formats.items()}
 
