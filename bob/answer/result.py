@@ -56,7 +56,7 @@ class Environment:
 @dataclass(frozen=True, slots=True)
 class Cause:
     """The common cause of the violations of one finding (docs/search.md). ``block`` is the kind of block whose loss
-    breaks the ``rule``, ``fate`` is lost or torn, and ``flush`` says where the flush was that should have saved the
+    breaks the ``rule``, and ``fate`` is lost or torn. ``flush`` says where the flush was that should have saved the
     block. All three are empty if no block was lost. If they do not tell two causes apart, ``call`` and the missing
     ``kinds`` of changes tell them apart."""
 

@@ -20,8 +20,8 @@ NodePresence = dict[int, bool]
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """A set of ``clauses`` that together forbid an observation. If it has one clause, the observation refutes that
-    clause: the change of graph node ``there`` persisted without the change of node ``missing``, which it needs by the
-    clause. Both nodes are None if a single cell breaks the clause; ``about`` names that cell."""
+    clause. Then the change of graph node ``there`` persisted without the change of node ``missing``, which it needs by
+    the clause. Both nodes are None if a single cell breaks the clause; ``about`` names that cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None

@@ -99,8 +99,8 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Yield small workloads, smallest first: with one operation; with two operations; with an operation and a sync; or
-    with an earlier operation and a later one that has a sync of its own."""
+    """Yield small workloads, smallest first. They have one operation, two operations, or an operation and a sync. The
+    last ones have an operation, and then another with a sync of its own."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),

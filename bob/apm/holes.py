@@ -17,8 +17,8 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """An explanation of a hole: the micro-operations ``lost`` (which set sizes) did not persist, and ``breaks`` has the
-    clauses that each fill then breaks."""
+    """An explanation of a hole: the micro-operations ``lost``, which set sizes, did not persist. For each fill (zeros
+    or stale data), ``breaks`` has the clauses that are then broken."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -27,8 +27,8 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or grows the
-    file over it. ``sizes`` has micro-operations that set a size in an append to the piece: under ANYWHERE all of them,
-    and otherwise by the part of the append where the piece lies."""
+    file over it. ``sizes`` has micro-operations that set a size in an append to the piece. They are sorted by the part
+    of the append where the piece lies; all of them are under ANYWHERE."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]

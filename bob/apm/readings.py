@@ -222,7 +222,7 @@ class ObservationReader:
             yield self._garbage(cell.thing)
 
     def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
-        """Yield the readings of a piece that a truncation cut off and that is there again: a new block shows old
+        """Yield the readings of a piece that a truncation cut off, and that is there again. A new block there shows old
         contents of the disk, or of the file."""
         writers = self._taken.writers.get(cell, ())
         for at, writer in enumerate(writers):
@@ -290,7 +290,7 @@ class _Names:
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Return the number of readings of ``path``. Counting stops when there are more than bob reads."""
+        """Return the number of readings of ``path``. The count stops at one more than :data:`MOST_WAYS`."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))
 

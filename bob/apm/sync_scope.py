@@ -14,8 +14,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of files if the same or a later call syncs only a range of the file (by sync_file_range,
-    O_SYNC and such)."""
+    """Return the changes of files that the same or a later call syncs only in part, by sync_file_range, O_SYNC and
+    such."""
     last: dict[int | None, int] = {None: 0}  # by file: the last operation that syncs only a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):

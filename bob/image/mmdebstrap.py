@@ -108,8 +108,8 @@ def _is_root() -> bool:
 def _confined() -> list[str]:
     """Return the words that stand before ``mmdebstrap`` in its command, so that it ends when this process ends. If bob
     runs as root, mmdebstrap mounts things. So it gets a mount namespace and a process namespace, which end with it,
-    even by SIGKILL. The mounts are cut off from the host's mounts, which systemd shares; in a chroot that step fails,
-    because the root is not a mount point, but there it is not needed. For other users mmdebstrap makes such namespaces
+    even by SIGKILL. The mounts are cut off from the host's mounts, which systemd shares. In a chroot that step fails,
+    because the root is not a mount point; but there it is not needed. For other users mmdebstrap makes such namespaces
     itself: Ubuntu's AppArmor allows that to mmdebstrap, but not to unshare."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():

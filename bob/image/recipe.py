@@ -21,7 +21,8 @@ BUILDER_FORMAT = 1  # increased when the builder makes another image of the same
 
 
 class ModulesDeclaration(Declaration, frozen=True):
-    """Names of kernel modules: for the initramfs, to load at boot, and others to keep in the image."""
+    """Names of kernel modules: those for the initramfs, those that are loaded at boot, and others that the image
+    keeps."""
 
     initramfs: tuple[OneWord, ...]
     boot: tuple[OneWord, ...]

@@ -1,5 +1,5 @@
-"""Use a kernel from its build tree, where its bzImage, modules and options are. depmod gets a folder with links to the
-few modules that a guest needs; the image gets copies of these modules without debug information."""
+"""Use a kernel from its build tree, with its bzImage, modules and options. For depmod, bob makes a folder with links to
+the few modules that a guest needs. The image gets copies of these modules without debug information."""
 
 import os
 import re

@@ -70,8 +70,8 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each operation that shares its system call with others, or that the kernel takes without a
-    call. bob cannot make the program wait after such an operation."""
+    """Return a phrase for each operation after which the program cannot be made to wait. Such an operation shares its
+    system call with others, or the kernel takes it without a call."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 

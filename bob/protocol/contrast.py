@@ -264,8 +264,8 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the number of the last call in the state. The state must have all earlier calls, and no later call; else
-    return None."""
+    """Return the number of the last call in the state, if the state has all earlier calls and no later call; else
+    return None. Undecided calls do not matter."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

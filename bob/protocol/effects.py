@@ -188,7 +188,7 @@ class Effects:
 
     @property
     def extent(self) -> int:
-        """The sum of the largest extents of all files (bytes): each file counts up to the last byte that it ever had or
+        """The sum of the largest extents of all files (bytes). A file counts up to the last byte that it ever had or
         that was allocated for it."""
         ends = []
         for file in self.files:

@@ -1,6 +1,7 @@
-"""ALICE's word for a vulnerability (OSDI'14, Table 3a), from the calls of the program. *Safe file flush* is the
-assumption that an fsync of a new file also makes its name durable. *Safe rename* is the assumption that an append
-persists before a later rename of the file."""
+"""The word of ALICE for a vulnerability (OSDI'14, Table 3a), from the calls of the program.
+
+*Safe file flush* is the assumption that an fsync of a new file also makes its name durable. *Safe rename* is the
+assumption that an append persists before a later rename of the file."""
 
 import re
 from collections.abc import Iterable
@@ -92,8 +93,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a call in ``missing`` gave a name to a file that was synced later, but before call ``before``, and
-    that has a name when ``before`` is called."""
+    """Return whether a call in ``missing`` gave a name to a file that was synced later, but before call ``before``. The
+    file must still have a name at that call."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

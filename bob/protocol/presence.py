@@ -197,7 +197,7 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Let the names of one call decide for each other: if one name shows clearly whether the call is there, the other
+    """Let the names of one call decide for each other. If one name shows clearly whether the call is there, the other
     names of that call can only show the same."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:

@@ -77,9 +77,9 @@ class _OpenWrite:
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
     """Return the bios of ``device`` (the dm-log-writes target) in the whole timeline.
 
-    If ``untraced``, the kernel does not trace the completion of a chained bio: in Linux 5.10, bio_endio in block/bio.c
-    goes on to the other bio before its trace event, and in 6.1 after it. Raises RecordingError for a bio that failed,
-    that was not traced from start to end, or that the log cannot show (write zeroes, zone operations)."""
+    If ``untraced``, the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in block/bio.c
+    goes on to the other bio before its trace event; in 6.1 it does so after it. Raises RecordingError for a bio that
+    failed, that was not traced from start to end, or that the log cannot show (write zeroes, zone operations)."""
     pairing = _BioPairs()
     for event in timeline.events:
         match event:

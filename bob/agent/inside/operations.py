@@ -186,7 +186,7 @@ class Operations:
         time.sleep(seconds)
 
     def do_acknowledge(self, _text: str) -> None:
-        """Do nothing: the marks in the log around this operation already show when the program acknowledged."""
+        """Do nothing. The marks around each operation already show when the program acknowledged."""
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
@@ -205,7 +205,7 @@ def _refusal() -> OSError:
 
 
 def perform_all(performer: Operations, operations: list[list[Any]], blob: bytes, mark: Callable[[str], None]) -> None:
-    """Perform each operation ``[number, verb, arguments, data offset, data length]``, with a mark in the log before and
+    """Perform each operation ``[number, verb, arguments, data offset, data length]``, and call ``mark`` before and
     after it. Raises OperationRefused if the file system refuses an operation."""
     for number, verb, arguments, start, length in operations:
         mark(f"op {number} begin")
