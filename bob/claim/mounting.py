@@ -40,7 +40,7 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return a breach in the easiest of ``states``, which do not mount, and the number of states. ``observation``
+    """Return a breach in the easiest of ``states``, none of which mounts, and the number of states. ``observation``
     returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:

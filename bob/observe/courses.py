@@ -27,8 +27,8 @@ class Course:
 
 
 class Courses:
-    """The division so far. ``settled`` cubes have a known outcome. ``open`` cubes wait for a mount, sorted by their
-    *gap*, the read whose content is new."""
+    """The division of the legal states so far. ``settled`` cubes have a known outcome. ``open`` cubes wait for a mount,
+    sorted by their *gap*, the read whose content is new."""
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []

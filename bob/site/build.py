@@ -1,4 +1,5 @@
-"""The build of the site: MkDocs' pages of the project and the results, and self-contained pages of each result."""
+"""The build of the site. The site has pages that MkDocs makes of the project's pages and of the results, and
+self-contained pages of each result."""
 
 import json
 import logging
