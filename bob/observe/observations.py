@@ -19,7 +19,7 @@ class TroubleKind(StrEnum):
 
     @property
     def said(self) -> str:
-        """The trouble in words that come after a number of crash states."""
+        """The trouble in words. In a sentence, they follow a number of crash states."""
         return _SAID[self]
 
 

@@ -1,19 +1,20 @@
 """Predictions of a crash state's outcome from the reads of recovery in other states.
 
 Recovery, repair and the look at the tree are together a deterministic program, which knows the device only by its
-reads. Suppose that a state has the same contents as another one wherever bob saw that other state read. Then it takes
+reads. Suppose that a state has the same contents as another state wherever bob saw that other state read. Then it takes
 the same course, and has the same outcome.
 
 * *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
   the last close of a block device drops its page cache.
-* A sector that recovery wrote before it read it is left out: earlier reads determine its content. The order is that of
-  queueing: the kernel does not read what it is still writing.
+* If recovery writes a sector and then reads it, the read does not count: earlier reads determine the sector's content.
+  Which came first is decided by the order of queueing, since the kernel does not read what it is still writing.
 * A *repaired* state predicts nothing: bob repairs only the first refused state.
 
 Some file systems *forget* what was on the disk: xfs reads each block in its log, updates the block unless it is newer,
-and writes it back. Two states may differ in one access only, then read in the same places and leave the same disk. Then
-both contents lead to the same node of the tree of reads. So n such blocks take n + 1 mounts, not 2^n. bob does this if
-the file system's declaration says that recovery takes each block by itself. Controls check these assumptions.
+and writes it back. Suppose that two states differ only in what one access reads, that they then read in the same
+places, and that they leave the same disk. Then both contents lead to the same node of the tree of reads. So n such
+blocks take n + 1 mounts, not 2^n. bob does this if the file system's declaration says that recovery takes each block by
+itself. Controls check these assumptions.
 """
 
 from __future__ import annotations

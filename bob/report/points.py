@@ -71,8 +71,8 @@ _NO_REASON = "the result does not give a reason"
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
     """Return the suites of ``result``, whose files are in ``folder``. A table has one suite for each configuration,
-    with a point for each property. A question has points for its expectations and for falls of the kernel. A program
-    has points for file systems and models. ``within`` precedes the name of a suite."""
+    with a point for each property. A question has points for its expectations, and for panics and hangs of the
+    kernel. A program has points for file systems and models. ``within`` precedes the name of a suite."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:

@@ -110,7 +110,7 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Up to two findings that a part is there, then up to two that a part is missing. If a file's name is missing,
+        """Up to two findings of a part that is there, then up to two of a missing part. If a file's name is missing,
         bob does not say that the file is missing, too."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
