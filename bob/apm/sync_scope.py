@@ -36,8 +36,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of a file or directory that the same or a later call syncs. The changes in a directory count,
-    too, if a synced file got a name there."""
+    """Return the changes whose file or directory the same or a later call syncs. All changes in a directory count, too,
+    if a synced file got a name there."""
     last: dict[int, int] = {}  # by file or directory: the last operation that syncs it, or a file that got a name in it
     last_of_all = 0  # the last operation that syncs an unknown file
     named: dict[int, set[int]] = {}

@@ -83,8 +83,8 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Return whether an image of ``recipe`` gets the module at ``path``: the recipe keeps it, or it is not one of the
-    kernel's own modules (but in extra or updates)."""
+    """Return whether an image of ``recipe`` gets the module at ``path``. It does if the recipe keeps the module, or if
+    the module did not come with the kernel (as those in extra and updates)."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
