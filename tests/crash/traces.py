@@ -69,17 +69,20 @@ MODELS = [DeviceModel(cache, size) for cache in CACHES.values() for size in SIZE
 
 
 @st.composite
-def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
-    """A few writes on two small devices, few letters (so that contents meet), flushes in flight at will."""
+def cases(
+    draw: st.DrawFn, models: list[DeviceModel] = MODELS, device_sectors: tuple[int, ...] = DEVICE_SECTORS
+) -> Case:
+    """A few writes on small devices, few letters (so that contents meet), flushes in flight at will."""
     model = draw(st.sampled_from(models))
-    device_sectors = (sum(DEVICE_SECTORS),) if model.write_cache.one_disk_only else DEVICE_SECTORS
-    devices = [0] if model.write_cache.one_disk_only else [0, 0, 0, 1]
+    if model.write_cache.one_disk_only:
+        device_sectors = (sum(device_sectors),)
+    devices = [0, 0, *range(len(device_sectors))]
     flushes = []
     drafts: list[tuple[int, int, int, int, str, bool]] = []  # submitted, duration, device, sector, letters, fua
 
     def add_write(submitted: int, device: int | None = None, fua: bool | None = None) -> None:
         device = draw(st.sampled_from(devices)) if device is None else device
-        sectors = draw(st.sampled_from([1, 1, 2, 3]))
+        sectors = min(draw(st.sampled_from([1, 1, 2, 3])), device_sectors[device])
         sector = draw(st.integers(0, device_sectors[device] - sectors))
         letters = draw(st.text("abc", min_size=2 * sectors, max_size=2 * sectors))
         fua = draw(st.sampled_from([False, False, True])) if fua is None else fua
@@ -107,7 +110,8 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
     over = [each.completed.time for each in (*writes, *flushes)]  # what happens at the very edge of the window counts
     start = draw(st.sampled_from([0, 0, 2, 4, 6, 8, 12, *over]))
     end = start + draw(st.sampled_from([0, 4, 12, 20, 28, 28]))
-    base = content(draw(st.text("ab", min_size=18, max_size=18)))
+    halves = 2 * sum(device_sectors)
+    base = content(draw(st.text("ab", min_size=halves, max_size=halves)))
     return Case(trace_of(writes, flushes, start, end, device_sectors), model, base)
 
 
