@@ -22,6 +22,7 @@ def app(
     mount_options: str = "",
     mkfs_options: str = "",
     device: int = 0,
+    stack: StrPath = "",
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
@@ -46,6 +47,8 @@ def app(
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
+    :param stack: Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one
+        of your own. --device is then the size of each disk.
     :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
         bob.toml, else 100.
     :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.
@@ -80,6 +83,7 @@ def probe(
     mount_options: str = "",
     mkfs_options: str = "",
     device: int = 0,
+    stack: StrPath = "",
     rows: str = "table1",
     properties: str | Sequence[str] = (),
     probes: StrPath | Sequence[StrPath] = (),
@@ -102,6 +106,8 @@ def probe(
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
+    :param stack: Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one
+        of your own. --device is then the size of each disk.
     :param rows: The set of properties: those of Table 1; the order of changes on the disk (pairs); the changes that
         each call makes durable (durability); the size of atomic changes (units). One of table1, pairs, durability,
         units.
@@ -152,6 +158,7 @@ def try_(
     mount_options: str = "",
     mkfs_options: str = "",
     device: int = 0,
+    stack: StrPath = "",
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
@@ -180,6 +187,8 @@ def try_(
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
+    :param stack: Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one
+        of your own. --device is then the size of each disk.
     :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
         bob.toml, else 100.
     :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.

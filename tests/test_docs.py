@@ -52,7 +52,8 @@ from bob.observe.ledger import AUDIT_EVERY
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_system, file_systems
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, file_system, file_systems, layers, stack
+from bob.subject.layer import LEAST_WORDS
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
@@ -392,6 +393,20 @@ def test_the_example_is_a_file_system(tmp_path: Path) -> None:
     made = file_system(str(path))
     assert (made.name, made.driver, made.mkfs) == ("minix", "minix", ("mkfs.minix", "-3", "DEVICE"))
     assert "minix" not in file_systems()
+
+
+def test_the_example_is_a_layer(tmp_path: Path) -> None:
+    [example] = code(between(text("docs/extend.md"), "layer"), "toml")
+    path = tmp_path / "mirror.toml"
+    path.write_text(example)
+    disks, [made] = stack(str(path), 32 * MIB)
+    assert (len(disks), made.name, made.start[0][:2]) == (2, "mirror", ("dm", "TOP"))
+    assert "mirror" not in layers()
+
+
+def test_every_command_of_a_layer_is_described() -> None:
+    page = text("docs/extend.md")
+    assert all(f"| `{verb} " in page for verb in LEAST_WORDS)
 
 
 def test_every_key_of_a_file_system_is_described() -> None:

@@ -116,7 +116,7 @@ def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None
         tell_results(folder)
 
 
-def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
+def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, ...]:
     from bob.witness.document import read
     from bob.witness.keep import keep
 

@@ -107,7 +107,7 @@ def _on_kernels(
 ) -> list[FinishedRun]:
     """Probe on each image, in a run directory of its name in ``out`` (None: a new folder). Before that, unless on a
     cluster, build all images and check their kernels."""
-    from bob.image import check_file_system, check_kernel, ensure
+    from bob.image import check_kernel, check_subject, ensure
     from bob.store.run_directory import RUNS, check_runs, new_identity
 
     check_runs(out)
@@ -116,7 +116,8 @@ def _on_kernels(
         built = ensure(one.image, progress.step)
         check_kernel(built)
         for fs in systems:
-            check_file_system(built, fs.module, fs.package)
+            check_subject(built, (fs.module,), (fs.package,))
+        check_subject(built, one.configuration.modules, one.configuration.packages)
     done = []
     for one in wanted:
         progress.step(f"guest image {one.image}")

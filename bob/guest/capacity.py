@@ -45,12 +45,14 @@ def check_jobs(jobs: int | None) -> None:
 
 def check_device(configuration: Subject) -> None:
     """Raise UsageError for a device that is too small for its file system, or too large for a guest."""
-    fs, mib = configuration.fs, configuration.device_bytes // MIB
-    if configuration.device_bytes < fs.smallest:
+    fs, volume, mib = configuration.fs, configuration.volume_bytes // MIB, configuration.device_bytes // MIB
+    if configuration.volume_bytes < fs.smallest:
         raise UsageError(
-            f"a device of {mib} MiB is too small for {fs.name}: below {fs.smallest // MIB} MiB its mkfs refuses, or "
+            f"a device of {volume} MiB is too small for {fs.name}: below {fs.smallest // MIB} MiB its mkfs refuses, or "
             "makes an unusual file system",
-            hint=f"--device {fs.smallest // MIB}M or more; the default is {fs.device // MIB}M",
+            hint="--device is the size of each disk, and the layers take a part of it"
+            if configuration.layers
+            else f"--device {fs.smallest // MIB}M or more; the default is {fs.device // MIB}M",
         )
     if mib > LARGEST_DEVICE_MIB:
         raise UsageError(

@@ -26,7 +26,7 @@ from bob.errors import GuestError, UsageError
 from bob.guest.domain import Domain
 from bob.guest.shell import LOG, CommandStream, Shell
 from bob.image import Image
-from bob.subject import FileSystem, file_systems
+from bob.subject import FileSystem, file_systems, layers
 
 SCHEME = "ssh"
 DOMAIN = "libvirt"
@@ -112,7 +112,7 @@ def machine_image(address: str, progress: Callable[[str], None], connect: str | 
         about, _ = agent.ask(
             "machine",
             timeout=_ASK_SECONDS,
-            modules=sorted({*NEEDED, LATE, *(fs.module for fs in known)}),
+            modules=sorted({*NEEDED, LATE, *(fs.module for fs in known), *_modules_of_layers()}),
             programs=sorted({program for fs in known for program in _programs(fs)}),
             packages=sorted({fs.package for fs in known}),
         )
@@ -135,6 +135,10 @@ def machine_image(address: str, progress: Callable[[str], None], connect: str | 
 def _tools(known: Sequence[FileSystem], programs: Sequence[str], packages: dict[str, str]) -> dict[str, str]:
     fit = [fs for fs in known if _programs(fs) <= set(programs)]
     return {fs.package: packages.get(fs.package, "(unknown version)") for fs in fit}
+
+
+def _modules_of_layers() -> set[str]:
+    return {name for layer in layers().values() for name in layer.modules}
 
 
 def _programs(fs: FileSystem) -> set[str]:

@@ -22,13 +22,14 @@ _OPTIONS = {
     "nbd": "BLK_DEV_NBD",
     "virtio_rng": "HW_RANDOM_VIRTIO",
     "overlay": "OVERLAY_FS",
+    "raid1": "MD_RAID1",
 }
 _NO_FILE_SYSTEMS = ("dm_", "virtio_")
 
 
 def option(module: str) -> str:
     """Return the kernel option that builds ``module``, such as CONFIG_EXT4_FS for ext4."""
-    other = module if module.startswith(_NO_FILE_SYSTEMS) else f"{module}_fs"
+    other = module if module.startswith(_NO_FILE_SYSTEMS) or module in _OPTIONS else f"{module}_fs"
     return f"CONFIG_{_OPTIONS.get(module, other.upper())}"
 
 
@@ -41,11 +42,11 @@ def check_kernel(image: Image) -> None:
     _check_modules(image, image.needed)
 
 
-def check_file_system(image: Image, module: str, package: str) -> None:
-    """Raise UsageError if ``image`` lacks ``module`` to mount a file system, or ``package`` with its mkfs."""
-    _check_modules(image, (module,))
-    if package not in image.tools:
-        raise UsageError(f"the image {image.name} lacks the package {package}", hint=image.instead[1])
+def check_subject(image: Image, modules: Iterable[str], packages: Iterable[str]) -> None:
+    """Raise UsageError if ``image`` lacks ``modules`` to mount a file system, or ``packages`` with its programs."""
+    _check_modules(image, modules)
+    if lacking := [name for name in packages if name not in image.tools]:
+        raise UsageError(f"the image {image.name} lacks the package {', '.join(lacking)}", hint=image.instead[1])
 
 
 def _check_modules(image: Image, needed: Iterable[str]) -> None:

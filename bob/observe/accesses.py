@@ -3,14 +3,20 @@
 A block was not used if it was read ahead, is in one bio only, and readahead alone looked it up. Other blocks count as
 read. To read a block of its journal, jbd2 reads 32 from there on, this one included (do_readahead in
 fs/jbd2/recovery.c). So within ``jread`` readahead begins at a lookup that recurs after a bio. A user of such a buffer
-looks it up once more, elsewhere. Other file systems, such as reiserfs, look a buffer up only once for readahead."""
+looks it up once more, elsewhere. Other file systems, such as reiserfs, look a buffer up only once for readahead.
+
+On layers, blocks are numbers of the device that these make. bob finds their places on the disks by the bios that a
+read of that device becomes. If these are not as long as the read, its blocks count as read.
+"""
+
+from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bob.observe.events import AccessEvent, Bio, Lookup, ReadAhead
+from bob.observe.events import AccessEvent, Bio, Lookup, ReadAhead, VolumeRead
 
 _MADE_ANEW = 3
 """Lookups of a buffer that is not there yet: in __getblk_gfp, and twice in __getblk_slow (fs/buffer.c)."""
@@ -33,7 +39,7 @@ class Accesses:
 
     bios: tuple[Access, ...] = ()
     sectors_read: int = 0
-    ahead: Mapping[int, range] = field(default_factory=dict)
+    ahead: Mapping[int, Sequence[int]] = field(default_factory=dict)
     wanted: frozenset[int] = frozenset()
 
 
@@ -41,16 +47,24 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
     """Return the accesses in the events of a trace that shows each bio once, before it is split."""
     bios: list[Access] = []
     blocks = _Blocks()
+    volume: _VolumePlaces | None = None
     for number, event in enumerate(events):
         if isinstance(event, Bio):
             bios.append(Access(*event, number))
             blocks.queued()
+            if volume is not None:
+                volume.passed_on(event)
         elif isinstance(event, Lookup):
             blocks.looked_up(event.block, number)
         elif isinstance(event, ReadAhead):
             blocks.read_ahead(event.blocks, event.sectors)
+        elif isinstance(event, VolumeRead):
+            volume = volume or _VolumePlaces()
+            volume.queued(event)
         else:
             blocks.in_jread(begins=event.begins)
+    if volume is not None:
+        blocks.move(volume.places)
     total = sum(bio.sectors for bio in bios if bio.reads)
     if not blocks.ahead:
         return Accesses(tuple(bios), total)
@@ -64,14 +78,42 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
     return Accesses(tuple(kept), total, blocks.ahead, frozenset(blocks.wanted))
 
 
+class _VolumePlaces:
+    """The ``places`` on the disks of the sectors that were read on the device that layers make."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, int] = {}
+        self._read = VolumeRead(0, 0)
+        self._parts: list[int] = []
+
+    def queued(self, read: VolumeRead) -> None:
+        self._read, self._parts = read, []
+
+    def passed_on(self, bio: Bio) -> None:
+        if bio.reads and len(self._parts) < self._read.sectors:
+            self._parts += range(bio.sector, bio.sector + bio.sectors)
+            if len(self._parts) == self._read.sectors:
+                self.places.update(enumerate(self._parts, self._read.sector))
+
+
 class _Blocks:
     def __init__(self) -> None:
-        self.ahead: dict[int, range] = {}
+        self.ahead: dict[int, Sequence[int]] = {}
         self.unused: set[int] = set()
         self.used: dict[int, int] = {}
         self.wanted: set[int] = set()
         self._lookups: list[int] = []  # but those of jbd2's readahead
         self._jread: _OpenJournalRead | None = None
+
+    def move(self, places: Mapping[int, int]) -> None:
+        """Replace the sectors of the device that layers make by their ``places``. Blocks without count as read."""
+        self.ahead = {
+            block: [places[sector] for sector in sectors]
+            for block, sectors in self.ahead.items()
+            if all(sector in places for sector in sectors)
+        }
+        self.unused &= self.ahead.keys()
+        self.used = {places[sector]: number for sector, number in self.used.items() if sector in places}
 
     def in_jread(self, *, begins: bool) -> None:
         self._jread = _OpenJournalRead() if begins else None

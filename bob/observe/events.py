@@ -7,12 +7,20 @@ from typing import Any, NamedTuple
 from bob.agent.shared import kind_at, places
 from bob.trace.model import SECTOR_BYTES
 
+BIO = "block_bio_queue"
 _MOST_BLOCKS = 8  # in a trace of ``__bh_read_batch``
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Bio(NamedTuple):
     reads: bool
+    sector: int
+    sectors: int
+
+
+class VolumeRead(NamedTuple):
+    """A bio to the device that layers make; the bios to the disks that it becomes come next."""
+
     sector: int
     sectors: int
 
@@ -34,17 +42,20 @@ class JournalRead(NamedTuple):
     begins: bool
 
 
-AccessEvent = Bio | ReadAhead | Lookup | JournalRead
+AccessEvent = Bio | VolumeRead | ReadAhead | Lookup | JournalRead
 _Decode = Callable[[bytes, int], AccessEvent | None]
 
 
 class Decoder:
-    """A decoder of the events with these ``layouts``: by name, each event's number and fields."""
+    """A decoder of the events with these ``layouts``: by name, each event's number and fields. With layers, ``disk`` is
+    the kernel's number of the device with the disks, and bios to another one are to what the layers make."""
 
-    def __init__(self, layouts: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, layouts: Mapping[str, Mapping[str, Any]], disk: int | None = None) -> None:
         self._kinds: dict[int, _Decode] = {
             layout["id"]: _DECODERS[name](layout["fields"]) for name, layout in layouts.items()
         }
+        if disk is not None and (bios := layouts.get(BIO)) is not None:
+            self._kinds[bios["id"]] = _bio_on_layers(bios["fields"], disk)
 
     def events(self, pages: bytes) -> list[AccessEvent]:
         """Return the events in order. Raises KeyError for one that was not requested."""
@@ -74,6 +85,16 @@ def _bio(fields: Fields) -> _Decode:
     return decode
 
 
+def _bio_on_layers(fields: Fields, disk: int) -> _Decode:
+    device, of_disk = _unpacker(fields, "dev", "sector", "nr_sector"), _bio(fields)
+
+    def decode(pages: bytes, place: int) -> AccessEvent | None:
+        number, sector, sectors = device(pages, place)
+        return of_disk(pages, place) if number == disk else VolumeRead(sector, sectors)
+
+    return decode
+
+
 def _ahead(fields: Fields) -> _Decode:
     unpack = _unpacker(fields, "n", "wait", "size", *(f"b{number}" for number in range(_MOST_BLOCKS)))
 
@@ -90,7 +111,7 @@ def _lookup(fields: Fields) -> _Decode:
 
 
 _DECODERS: dict[str, Callable[[Fields], _Decode]] = {
-    "block_bio_queue": _bio,
+    BIO: _bio,
     "ahead": _ahead,
     "lookup": _lookup,
     "jread": lambda _fields: lambda _pages, _place: JournalRead(True),

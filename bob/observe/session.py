@@ -85,7 +85,7 @@ class Session:
             closely=closely,
             blob=payload,
         )
-        self._decoder = Decoder(prepared["events"])
+        self._decoder = Decoder(prepared["events"], prepared["disk"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
         """Return the outcome of each state. ``payload`` is the whole payload; the guest gets only its new part. Raises

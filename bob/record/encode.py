@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bob.agent.shared import LayerDocument, OperationsDocument, SubjectDocument
-from bob.subject import Subject
+from bob.subject import Layer, Subject
 from bob.workload import operations as ops
 from bob.workload.history import PerformedOperation
 from bob.workload.language import form_of
@@ -27,7 +27,20 @@ def encode_subject(subject: Subject) -> SubjectDocument:
         quiet=fs.quiet,
         enough=fs.enough,
         keeps_commits=fs.keeps_commits,
-        layers=[LayerDocument(_lists(one.assemble), _lists(one.release), one.device) for one in subject.layers],
+        layers=[_layer(one) for one in subject.layers],
+    )
+
+
+def _layer(layer: Layer) -> LayerDocument:
+    return LayerDocument(
+        name=layer.name,
+        below=list(layer.below),
+        sectors=layer.sectors,
+        start=_lists(layer.start),
+        make=_lists(layer.make),
+        stop=_lists(layer.stop),
+        device=layer.device,
+        modules=list(layer.modules),
     )
 
 

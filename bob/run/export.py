@@ -19,6 +19,7 @@ from bob.story.timeline import alike
 from bob.trace.differences import by_sector
 from bob.trace.replay_log import CRASH, ReplayStep, steps
 from bob.witness.document import Witness, read, timeline_of
+from bob.witness.keep import EACH_DISK
 
 ATTEMPTS = 5  # most recordings in search of the crash of the witness
 
@@ -52,6 +53,8 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
     found = read(path)
     if (refusal := found.claim.no_export) is not None:
         raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
+    if found.configuration.layers:
+        raise UsageError(f"the witness {path.name} is on layers, and a log is of one disk", hint=EACH_DISK)
     [(built, _witnesses)] = by_image([(path, found)], image, progress, any_kernel=any_kernel)
     with Hypervisor.open(connect, progress.step) as hypervisor, agent_in(hypervisor, built, Clock.VIRTUAL) as agent:
         for number in range(ATTEMPTS):

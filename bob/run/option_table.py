@@ -13,7 +13,7 @@ from bob.options import REQUIRED, Choice, Range, group, option
 from bob.program.program import Pace
 from bob.run import option_paths as paths
 from bob.run import option_values as values
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration, file_system
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Completion
 from bob.workload.operations import At
@@ -42,8 +42,20 @@ class FileSystemOptions:
         python="Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.",
     )
 
-    def of(self, fs: str) -> Subject:
-        return configuration(fs, self.mkfs_options, self.mount_options, self.device)
+    stack: str = option(
+        "--stack LAYERS",
+        "Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one of your"
+        " own. --device is then the size of each disk.",
+        values.STACK,
+        "",
+    )
+
+    def of(self, fs: str, least: int = 0) -> Subject:
+        """Return the subject with file system ``fs``. Its device has ``least`` bytes, unless a size was given. Raise as
+        :func:`configuration` does."""
+        usual = file_system(fs).device
+        device = self.device or (least if usual < least else 0)
+        return configuration(fs, self.mkfs_options, self.mount_options, device, on=self.stack)
 
 
 # The question

@@ -11,7 +11,7 @@ from bob.errors import UsageError, meant
 from bob.options import Words
 from bob.program.folder import shipped_programs
 from bob.program.sets import load_program_set, program_set_names
-from bob.subject import file_system, file_systems, is_file, load_set, set_names
+from bob.subject import file_system, file_systems, is_file, layers, load_set, set_names
 from bob.witness.bundle import is_there
 
 ALL = "all"  # in place of a name: each one that bob ships
@@ -47,6 +47,13 @@ def _read_file_system(word: Any, _option: str) -> str:
         return _check_known("file system", name, file_systems())
     file_system(name)
     return name
+
+
+def _read_stack(word: Any, _option: str) -> str:
+    for name in word.split(",") if word else ():
+        if not is_file(name.strip()):
+            _check_known("layer", name.strip(), layers())
+    return str(word)
 
 
 def _read_image(word: Any, _option: str) -> str:
@@ -101,6 +108,7 @@ FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
 GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
 PROPERTY = Words(lambda word, _option: word, _properties)
 PROBE_FILE = Words(lambda word, _option: load_probe(Path(word)), files="file")
+STACK = Words(_read_stack, lambda _given: layers(), "file")
 SIZE = Words(read_size, name="size")
 WITNESS = Words(_read_witness, files="file", name="witness")
 WITNESSES = Words(_read_witnesses, files="file", name="witness")  # one, or all of a run directory

@@ -17,7 +17,7 @@ from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given_machine import NO_ACCELERATOR, GivenMachine
 from bob.guest.spec import Clock, GuestSpec
-from bob.image import Image, check_file_system, check_kernel
+from bob.image import Image, check_kernel, check_subject
 from bob.judge.again import add_kept, column_of, keep_result
 from bob.judge.column import Column, claim_words
 from bob.judge.question import Trial, judge_question
@@ -271,7 +271,7 @@ def _work(kind: str, request: ProbeRequest, guests: int, workloads: int) -> Time
 
 
 def _check_file_system(image: Image, request: ProbeRequest) -> None:
-    check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
+    check_subject(image, request.configuration.modules, request.configuration.packages)
 
 
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:

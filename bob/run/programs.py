@@ -20,7 +20,7 @@ from bob.crash.coverage import NOTHING
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
-from bob.image import Image, check_file_system, check_kernel, ensure
+from bob.image import Image, check_kernel, check_subject, ensure
 from bob.judge.again import keep_result
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
@@ -288,7 +288,7 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     image = ensure(requests[0].image, progress.step)
     check_kernel(image)
     for request in requests:
-        check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
+        check_subject(image, request.configuration.modules, request.configuration.packages)
     return image
 
 

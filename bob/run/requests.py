@@ -9,6 +9,7 @@ from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
+from bob.crash.caches import CACHES
 from bob.errors import PointedError, UsageError, meant
 from bob.guest.capacity import check_device, check_jobs
 from bob.judge.question import Trial
@@ -56,9 +57,7 @@ def program_requests(
 ) -> list[ProbeRequest]:
     """Return requests for ``program``: each file system at each of ``paces``, by default those that make a difference
     there. Build the image for the user's kernel. If ``options`` has no size, the device is as large as needed."""
-    made = [options.of(name) for name in dict.fromkeys(file_systems)]
-    if not options.device:
-        made = [replace(one, sizes=(program.device,)) if one.fs.device < program.device else one for one in made]
+    made = [options.of(name, program.device) for name in dict.fromkeys(file_systems)]
     systems = [one.fs for one in made]
     [image] = asked_images(
         (image,), guests, systems, completion=exploration.completion, scheduler=scheduler, progress=progress
@@ -72,6 +71,12 @@ def checked(request: ProbeRequest) -> ProbeRequest:
     """Return ``request`` with each property once, and all in place of ``all``. Raise UsageError for unknown properties,
     probes of one name, an impossible device, too many guests, and numbers out of range."""
     check_device(request.configuration)
+    cache, disks = request.model.write_cache, len(request.configuration.disks)
+    if cache.one_disk_only and disks > 1:
+        others = ", ".join(name for name, one in CACHES.items() if not one.one_disk_only)
+        raise UsageError(
+            f"the write cache {cache.name!r} is for one disk, and this stack has {disks}", hint=f"use {others}"
+        )
     check_own(request.probes)
     _check_numbers(request)
     known = property_names(request.rows)

@@ -40,12 +40,16 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     mkfs_options: str = ""
     mount_options: str = ""
     device_mib: Amount = 0
+    stack: str = ""
     name: str = ""
 
     def configuration(self, folder: Path) -> Subject:
-        """Return the configuration of a set in ``folder``, which may also have files of file systems."""
-        fs = str(folder / self.fs) if is_file(self.fs) else self.fs
-        return configuration(fs, self.mkfs_options, self.mount_options, round(self.device_mib) * MIB, self.name)
+        """Return the configuration of a set in ``folder``, which may also have files of file systems and layers."""
+        fs, *on = (
+            str(folder / word) if is_file(word) else word for word in (self.fs, *filter(None, self.stack.split(",")))
+        )
+        device = round(self.device_mib) * MIB
+        return configuration(fs, self.mkfs_options, self.mount_options, device, self.name, on=",".join(on))
 
 
 class SetDeclaration(Declaration, frozen=True, kw_only=True):

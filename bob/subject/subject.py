@@ -9,22 +9,7 @@ from dataclasses import dataclass
 from bob.errors import UsageError
 from bob.schema import Document, adapt
 from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, file_systems
-
-LayerCommand = tuple[str, ...]  # a program of the guest with arguments; DISK0 is the path of the first device below
-NAME = "bob-stack"  # begins the names of bob's device-mapper targets: the agent removes these after a failure
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer, which makes one device of those below: the disks, or the device of another layer. In the guest, the
-    commands ``assemble`` make the ``device`` (a path), and ``release`` remove it. Each crash state is assembled from
-    the disks, since a crash loses the memory of a layer."""
-
-    name: str
-    assemble: tuple[LayerCommand, ...]
-    release: tuple[LayerCommand, ...]
-    device: str
-
+from bob.subject.layer import SECTOR_BYTES, Layer, stack, stack_for, stack_words
 
 DEFAULT_BUDGET = 100  # mounts per workload: a column takes a few minutes on two processors without KVM
 DEFAULT_AUDIT = 0.01  # share of predictions that bob checks by a mount
@@ -44,6 +29,9 @@ class Subject:
     def __post_init__(self) -> None:
         if min(self.disks) <= 0:
             raise ValueError(f"{self.name} has disks of {self.disks!r} bytes")
+        for place, layer in enumerate(self.layers, len(self.disks)):
+            if not layer.below or not all(0 <= number < place for number in layer.below):
+                raise ValueError(f"{self.name}: the layer {layer.name} is over devices {layer.below!r}")
 
     @property
     def disks(self) -> tuple[int, ...]:
@@ -53,6 +41,20 @@ class Subject:
     @property
     def device_bytes(self) -> int:
         return sum(self.disks)
+
+    @property
+    def volume_bytes(self) -> int:
+        """The size of the device that the file system is on."""
+        return self.layers[-1].sectors * SECTOR_BYTES if self.layers else self.device_bytes
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """The kernel modules that it needs."""
+        return tuple(dict.fromkeys((self.fs.module, *(name for layer in self.layers for name in layer.modules))))
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.fs.package, *(name for layer in self.layers for name in layer.packages))))
 
     @property
     def forgets(self) -> bool:
@@ -86,10 +88,14 @@ def configuration(
     name: str = "",
     disks: tuple[int, ...] = (),
     layers: tuple[Layer, ...] = (),
+    *,
+    on: str = "",
 ) -> Subject:
     """Return the subject with file system ``fs``, which may be a name or a path (:func:`file_system`). If ``name`` is
     empty, it gets the literature's name for these options, or one made of its parts. Several ``disks`` replace
-    ``device``; both are in bytes. Raise UsageError if ``fs`` is unknown, or bob cannot split the options."""
+    ``device``; both are in bytes. ``on`` names a :func:`stack`, on disks of the size ``device``, or as large as the
+    file system's usual device takes. Raise UsageError if ``fs`` or a layer is unknown, or bob cannot split the
+    options."""
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")
@@ -97,10 +103,12 @@ def configuration(
         shlex.split(mkfs_options)
     except ValueError as error:
         raise UsageError(f"mkfs options {mkfs_options!r}: {error}", hint="bob splits them as a shell does") from None
+    if on:
+        disks, layers = stack(on, device) if device else stack_for(on, known.device)
     if not name and not mkfs_options and not layers:
         name = dict(known.names).get(mount_options, "")
-    on = f"on {', '.join(layer.name for layer in reversed(layers))}" if layers else ""
-    name = name or " ".join(part for part in (known.name, mkfs_options, mount_options, on) if part)
+    below = f"on {', '.join(stack_words(len(disks) or 1, layers))}" if layers else ""
+    name = name or " ".join(part for part in (known.name, mkfs_options, mount_options, below) if part)
     return Subject(name, known, mkfs_options, mount_options, disks or ((device,) if device else ()), layers)
 
 

@@ -1,38 +1,68 @@
 """A crash state for people without bob: an image, and a script that mounts it and shows the tree."""
 
+import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from bob.errors import StoreError
 from bob.subject import Subject
+from bob.trace.base import PIECE
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
+from bob.witness.stack_script import stack_script
 from bob.workload.language import write_one
 
+EACH_DISK = "bob replay --keep DIR writes the image of each disk"
 
-def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
-    """Write the crash image of ``witness`` and its script into ``folder``; return their paths. Raises StoreError."""
-    image, script = folder / "crash.img", folder / "look.sh"
+
+def keep(witness: Witness, folder: Path) -> tuple[Path, ...]:
+    """Write the crash image of each disk of ``witness``, and its script, into ``folder``; return their paths, the
+    script's last. Raises StoreError."""
+    lengths, script = witness.base.disks, folder / "look.sh"
+    whole = folder / "crash.img"
+    images = [whole] if len(lengths) == 1 else [folder / name for name in _names(len(lengths))]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with image.open("wb") as file:
+        with whole.open("wb") as file:
             witness.base.write(file)
             for sector, data in witness.runs:
                 file.seek(sector * SECTOR_BYTES)
                 file.write(data)
+        if len(images) > 1:
+            _divide(whole, images, lengths)
+            whole.unlink()
         script.write_text(text(witness))
         script.chmod(0o755)
     except OSError as error:
         raise StoreError(
             f"cannot write {error.filename or folder}: {error.strerror}", hint="is the disk full?"
         ) from None
-    return image, script
+    return *images, script
+
+
+def _names(disks: int) -> list[str]:
+    return [f"crash-{number}.img" for number in range(disks)]
+
+
+def _divide(whole: Path, parts: Sequence[Path], lengths: Sequence[int]) -> None:
+    with whole.open("rb") as file:
+        for path, length in zip(parts, lengths, strict=True):
+            with path.open("wb") as part:
+                for start in range(0, length, PIECE):
+                    data = file.read(min(PIECE, length - start))
+                    if data.count(0) == len(data):
+                        part.seek(len(data), os.SEEK_CUR)
+                    else:
+                        part.write(data)
+                part.truncate(length)
 
 
 def mount_words(made: Subject) -> str:
-    """Return the mount command of a configuration for an image file, without image and directory."""
-    options = ",".join(word for word in ("loop", made.mount_options) if word)
-    return f"mount -t {made.fs.driver} -o {shlex.quote(options)}"
+    """Return the mount command of a configuration for an image file, or the device on layers, without that and the
+    directory."""
+    options = ",".join(word for word in ("" if made.layers else "loop", made.mount_options) if word)
+    return f"mount -t {made.fs.driver}" + (f" -o {shlex.quote(options)}" if options else "")
 
 
 def text(witness: Witness) -> str:
@@ -45,20 +75,30 @@ def text(witness: Witness) -> str:
         "Operations before the crash, on a file system with the files of their setup:",
         *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),
     ]
-    check = " ".join('"$copy"' if word == "DEVICE" else shlex.quote(word) for word in made.fs.check)
+    images = _names(len(witness.base.disks)) if made.layers else ["crash.img"]
+    stack = stack_script(made, [f'"$copy/{name}"' for name in images]) if made.layers else None
+    device = f'"{stack.device}"' if stack else '"$copy/crash.img"'
+    check = " ".join(device if word == "DEVICE" else shlex.quote(word) for word in made.fs.check)
     return "\n".join(
         [
             "#!/bin/sh",
             *(f"# {line}" for part in told for line in part.splitlines()),
             "#",
-            "# Needs root, for the mount. The script mounts a copy, so the image stays unchanged.",
+            "# Needs root, for the mount. The script mounts copies, so the images stay unchanged.",
             "set -eu",
             'here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd -P)',
-            "copy=$(mktemp) mnt=$(mktemp -d)",
-            'trap \'umount "$mnt" 2>/dev/null || true; rmdir "$mnt"; rm -f "$copy"\' EXIT',
-            'cp "$here/crash.img" "$copy"',
+            "copy=$(mktemp -d) mnt=$(mktemp -d)",
+            "finish() {",
+            "    set +eu",
+            '    umount "$mnt" 2>/dev/null',
+            *(f"    {line}" for line in (stack.stop if stack else ())),
+            '    rm -rf "$copy"; rmdir "$mnt"',
+            "}",
+            "trap finish EXIT",
+            *(f'cp "$here/{name}" "$copy"' for name in images),
+            *(stack.start if stack else ()),
             *([f"{check} || true  # as a boot would"] if check else []),
-            f'{mount_words(made)} "$copy" "$mnt"',
+            f'{mount_words(made)} {device} "$mnt"',
             'ls -liR "$mnt"',
             'find "$mnt" -xdev -type f -size -4096k | sort | while read -r file; do',
             '    echo "== ${file#"$mnt"}"',

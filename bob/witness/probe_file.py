@@ -12,6 +12,8 @@ from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.of_property import OfProperty
 from bob.errors import UsageError
 from bob.schema import encode
+from bob.subject import Subject, layers
+from bob.subject.layer import stack_words
 from bob.witness.document import Witness
 from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
@@ -44,7 +46,8 @@ def to_probe(witness: Witness) -> str:
 
 
 def options(witness: Witness) -> list[str]:
-    """Return `bob probe` options for the configuration; a user's file system comes from the current directory."""
+    """Return `bob probe` options for the configuration; a user's file system and layers come from the current
+    directory."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
     fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]
@@ -52,12 +55,17 @@ def options(witness: Witness) -> list[str]:
         ("--fs", fs, ""),
         ("--mkfs-opts", made.mkfs_options, ""),
         ("--mount-opts", made.mount_options, ""),
+        ("--stack", ",".join(_layer_words(made)), ""),
         ("--image", image, DEFAULT_IMAGE),
         ("--write-cache", model.write_cache.name, default.write_cache.name),
         ("--atomic-write", str(model.atomic_write_bytes), str(default.atomic_write_bytes)),
         ("--completion", model.completion.value, default.completion.value),
     ]
     return [word for option, value, usual in every if value != usual for word in (option, value)]
+
+
+def _layer_words(made: Subject) -> list[str]:
+    return [name if name in layers() else f"./{name}.toml" for name in stack_words(len(made.disks), made.layers)]
 
 
 def _told(witness: Witness) -> Iterator[str]:

@@ -19,6 +19,7 @@ from bob.errors import UsageError
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, WriteEvent
 from bob.subject import FileSystem
 from bob.witness.document import Witness
+from bob.witness.keep import EACH_DISK
 from bob.witness.shell import Printer, function, looks, needs, translated
 from bob.workload import operations as ops
 from bob.workload.history import FileKind, History
@@ -52,6 +53,8 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
     """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``. Raises UsageError if the
     crash may come before the last operation returns, if xfstests lack an operation's command, or if it is not certain
     what the crash must keep."""
+    if witness.configuration.layers:
+        raise UsageError("the witness is on layers, and a case of xfstests has one disk", hint=EACH_DISK)
     workload = _asked(witness)
     lost, checks = loss(witness), tuple(_checks(witness, workload))
     remarks = tuple(_remarks(witness, lost))

@@ -1,5 +1,4 @@
-"""In a real guest, recoveries: what recovery writes is recorded, and crashing it changes nothing on ext4. And a file
-system on several disks: each recorded with its own log, assembled anew for each state."""
+"""In a real guest, recoveries: what recovery writes is recorded, and crashing it changes nothing on ext4."""
 
 from __future__ import annotations
 
@@ -14,14 +13,12 @@ import pytest
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.idempotence import judged
-from bob.claim.property.judged_case import JudgedCase
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.verdict import Verdict
 from bob.crash.caches import VOLATILE
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan, writes_of_operations
-from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.progress import Silent
@@ -29,7 +26,7 @@ from bob.record.base import make_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.recoveries import after_crash
 from bob.run.shrink import Shrinker
-from bob.subject import MIB, Layer, configuration
+from bob.subject import configuration
 from bob.trace.check import checked
 from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
@@ -185,80 +182,3 @@ def test_a_recording_does_not_end_while_data_is_still_sent_to_a_disk_that_takes_
     taken = take(recording.agent, asked, made, base, Completion.YOUNGEST_FIRST)
     [complete] = observe(observing.agent, taken, [taken.last])
     assert found(complete) == expected(asked, 1)
-
-
-# A file system on several disks, in a real guest: each recorded with its own log, assembled anew for each state
-
-EACH = 16 * MIB
-CHUNK = 128  # sectors
-SUPERBLOCK, MAGIC = 1024, 56  # of ext4, and where its number is in it (bytes)
-TABLE = f"0 {2 * EACH // 512} striped 2 {CHUNK} DISK0 0 DISK1 0"
-
-
-def mapped(name: str, table: str) -> Layer:
-    """A layer of one target of device-mapper."""
-    return Layer(
-        name,
-        assemble=(
-            ("dmsetup", "--noudevsync", "create", f"bob-stack-{name}", "--table", table),
-            ("dmsetup", "mknodes", f"bob-stack-{name}"),
-        ),
-        release=(("dmsetup", "--noudevsync", "remove", "--retry", f"bob-stack-{name}"),),
-        device=f"/dev/mapper/bob-stack-{name}",
-    )
-
-
-STRIPED = mapped("striped", TABLE)
-STRIPED_EXT4 = configuration("ext4", mount_options="data=ordered", disks=(EACH, EACH), layers=(STRIPED,))
-WORKLOAD = workload("write /d/a 4096 4096; append /b 300000; rename /d/a /c", NATURAL)
-
-
-@pytest.mark.parametrize("completion", [Completion.PROMPT, Completion.YOUNGEST_FIRST])
-def test_each_disk_has_its_log_and_its_flushes(recording: Inhabited, completion: Completion) -> None:
-    taken = take(recording.agent, WORKLOAD, STRIPED_EXT4, completion=completion)
-    assert taken.base.disks == (EACH, EACH)
-    assert taken.trace.device_sectors == (EACH // 512, EACH // 512)
-    assert {write.device for write in taken.trace.writes} == {0, 1}
-    assert {flush.device for flush in taken.trace.flushes} == {0, 1}
-    # The stripes say where each byte is: the data is where the striped target puts it, and nowhere else.
-    data = [write for write in taken.trace.writes if b"[op02:" in write.data]
-    assert {write.device for write in data} == {0, 1}
-    assert all(write.sector // CHUNK == (write.sector + write.sectors - 1) // CHUNK for write in data)
-    last, first = observe(recording.agent, taken, [taken.last, taken.first])
-    assert found(last) == expected(WORKLOAD, 3)
-    assert found(first) == expected(WORKLOAD, 0)
-
-
-def test_crash_states_of_two_disks_are_explored(recording: Inhabited, observing: Inhabited) -> None:
-    taken = take(recording.agent, WORKLOAD, STRIPED_EXT4)
-    observed = explore(observing.agent, STRIPED_EXT4, taken.plan, Effort(40, 1, audit=1.0), lambda _: None)
-    assert observed.lost is None
-    assert observed.coverage.explored > observed.coverage.mounted
-    bench = JudgedCase.of(taken.case, observed)
-    assert bench.outcome(taken.first) != bench.outcome(taken.last)
-
-
-SHIFTED = mapped("shifted", f"0 {2 * EACH // 512 - CHUNK} linear DISK0 {CHUNK}")
-
-
-def test_a_layer_may_be_on_another_one(recording: Inhabited) -> None:
-    """What is written at the start of the upper device is where the stripes have its first chunk: on the second disk."""
-    made = replace(STRIPED_EXT4, layers=(STRIPED, SHIFTED))
-    taken = take(recording.agent, WORKLOAD, made)
-    superblock = SUPERBLOCK // 512
-    assert taken.base.sector(EACH // 512 + superblock)[MAGIC : MAGIC + 2] == b"\x53\xef"
-    last, first = observe(recording.agent, taken, [taken.last, taken.first])
-    assert found(last) == expected(WORKLOAD, 3)
-    assert found(first) == expected(WORKLOAD, 0)
-
-
-def test_a_stack_that_cannot_be_assembled_is_refused_and_nothing_of_it_stays(recording: Inhabited) -> None:
-    for layers, words in (
-        ((STRIPED, SHIFTED, mapped("wrong", "0 8 nothing")), "dmsetup failed"),
-        ((STRIPED, replace(SHIFTED, device="/dev/mapper/bob-nowhere")), "did not make /dev/mapper/bob-nowhere"),
-        ((), "the subject does not say how to assemble 2 disks"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            make_base(recording.agent, replace(STRIPED_EXT4, layers=layers), SETUP)
-        assert "bob-" not in recording.run("dmsetup ls")
-    assert found(observe(recording.agent, taken := take(recording.agent, WORKLOAD, STRIPED_EXT4), [taken.first])[0])

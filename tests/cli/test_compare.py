@@ -427,7 +427,7 @@ def work(monkeypatch: pytest.MonkeyPatch, work: Work) -> Work:
     monkeypatch.setattr(bob.store.run_directory, "new_identity", lambda: "new")
     monkeypatch.setattr("bob.image.ensure", lambda name, _step: name)
     monkeypatch.setattr("bob.image.check_kernel", lambda _image: None)
-    monkeypatch.setattr("bob.image.check_file_system", lambda *_: None)
+    monkeypatch.setattr("bob.image.check_subject", lambda *_: None)
     return kernels
 
 
@@ -453,11 +453,13 @@ def test_json_is_an_array(bob: Bob, work: Work) -> None:
 
 
 def test_one_kernel_without_the_file_system_stops_all(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(image: str, module: str, _package: str) -> None:
+    def check(image: str, modules: tuple[str, ...], _packages: tuple[str, ...]) -> None:
         if image == "debian-trixie":
-            raise UsageError(f"the kernel of {image} lacks the module {module} (CONFIG_EXT4_FS)", hint="another one")
+            raise UsageError(
+                f"the kernel of {image} lacks the module {modules[0]} (CONFIG_EXT4_FS)", hint="another one"
+            )
 
-    monkeypatch.setattr("bob.image.check_file_system", check)
+    monkeypatch.setattr("bob.image.check_subject", check)
     ended = bob("probe", "--fs", "ext4", *BOTH)
 
     assert ended.code == 2 and "CONFIG_EXT4_FS" in ended.err

@@ -211,6 +211,23 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("hint: --device 8M or more; the default is 32M"),
         ),
         (
+            [*PROBE, "--stack", "linear,raid5"],
+            snapshot("bob: unknown layer 'raid5'"),
+            snapshot("hint: did you mean 'raid1'?"),
+        ),
+        (
+            [*PROBE, "--stack", "linear", "--write-cache", "ordered"],
+            snapshot("bob: the write cache 'ordered' is for one disk, and this stack has 2"),
+            snapshot("hint: use volatile, none"),
+        ),
+        (
+            [*PROBE, "--stack", "raid1", "--device", "8M"],
+            snapshot(
+                "bob: a device of 7 MiB is too small for ext4: below 8 MiB its mkfs refuses, or makes an unusual file system"
+            ),
+            snapshot("hint: --device is the size of each disk, and the layers take a part of it"),
+        ),
+        (
             [*PROBE, "--device", "100G"],
             snapshot("bob: a device of 102,400 MiB is too large: a guest holds it in memory, at most 800 MiB"),
             snapshot("hint: --device 800M or less; the default is 32M"),

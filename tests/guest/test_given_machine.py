@@ -109,20 +109,20 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, **other: Any) -> Any:
 
 
 def test_a_machine_is_named_by_its_address_and_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bob.image import check_file_system, check_kernel
+    from bob.image import check_kernel, check_subject
 
     image = looked_at(monkeypatch)
     assert (image.name, image.kernel_release) == ("ssh://root@testbox", "6.12.0")
     assert image.tools == {"e2fsprogs": "1.47.2-1", "xfsprogs": "(unknown version)"}, "where mkfs is there"
     check_kernel(image)
-    check_file_system(image, "ext4", "e2fsprogs")
+    check_subject(image, ("ext4",), ("e2fsprogs",))
     with pytest.raises(UsageError) as refused:
-        check_file_system(image, "xfs", "xfsprogs")
+        check_subject(image, ("xfs",), ("xfsprogs",))
     assert text_with(str(refused.value), "CONFIG_XFS_FS") == snapshot(
         "the kernel 6.12.0 of ssh://root@testbox lacks the module xfs (CONFIG_XFS_FS)"
     )
     with pytest.raises(UsageError) as refused:
-        check_file_system(looked_at(monkeypatch, modules=["btrfs"]), "btrfs", "btrfs-progs")
+        check_subject(looked_at(monkeypatch, modules=["btrfs"]), ("btrfs",), ("btrfs-progs",))
     assert text_with(str(refused.value), "btrfs-progs") == snapshot(
         "the image ssh://root@testbox lacks the package btrfs-progs"
     )

@@ -16,8 +16,8 @@ from msgspec import structs
 from bob.errors import ImageError, MalformedError, MissingProgramError, UsageError
 from bob.image import (
     build,
-    check_file_system,
     check_kernel,
+    check_subject,
     find,
     images_folder,
     installed,
@@ -287,14 +287,14 @@ def test_missing_module_is_named_with_its_option(recipe: Recipe, gone: str, said
 def test_missing_file_system(recipe: Recipe) -> None:
     image = put(recipe)
     (image.folder / "modules").write_text(MODULES)
-    check_file_system(image, "ext4", "e2fsprogs")
+    check_subject(image, ("ext4",), ("e2fsprogs",))
     with pytest.raises(UsageError) as refused:
-        check_file_system(image, "f2fs", "f2fs-tools")
+        check_subject(image, ("f2fs",), ("f2fs-tools",))
     assert text_with(str(refused.value), "f2fs", "CONFIG_F2FS_FS") == snapshot(
         "the kernel 6.1.0-1-amd64 of debian-bookworm lacks the module f2fs (CONFIG_F2FS_FS)"
     )
     with pytest.raises(UsageError) as refused:
-        check_file_system(image, "ext4", "no-such-tools")
+        check_subject(image, ("ext4",), ("no-such-tools",))
     assert text_with(str(refused.value), "no-such-tools") == snapshot(
         "the image debian-bookworm lacks the package no-such-tools"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,11 @@ from inline_snapshot import snapshot
 
 from bob.agent.inside.ring_buffer import PAGE_BYTES, layout, used
 from bob.observe.accesses import Access, Accesses, accesses
-from bob.observe.events import AccessEvent, Bio, Decoder, JournalRead, Lookup, ReadAhead
+from bob.observe.events import AccessEvent, Bio, Decoder, JournalRead, Lookup, ReadAhead, VolumeRead
 from bob.observe.mount_cache import OutcomeCollector
 from bob.observe.observation import Node, OutcomeTable
 
-from .traces import FORMATS, LAYOUTS, data, entry, events, page, pages
+from .traces import DISK, FORMATS, LAYOUTS, data, entry, events, page, pages
 
 NUMBERS = st.integers(0, 2**64 - 1)
 EVENTS = st.one_of(
@@ -77,6 +78,12 @@ def test_events_of_one_kind_are_found_whatever_one_thing_is_between(
         if part == END:
             found = found[:place]
     assert Decoder(LAYOUTS).events(used(page(entries))) == found
+
+
+@given(st.lists(st.one_of(EVENTS, st.builds(VolumeRead, NUMBERS, st.integers(1, 2**32 - 1))), max_size=20))
+def test_on_layers_a_bio_to_another_device_is_to_what_they_make(found: list[AccessEvent]) -> None:
+    whole = used(page([entry(data(event)) for event in found]))
+    assert Decoder(LAYOUTS, DISK).events(whole) == found
 
 
 def test_a_layout_is_what_the_kernel_says_of_an_event() -> None:
@@ -303,6 +310,58 @@ def test_what_jbd2_uses_after_it_was_read_ahead_counts(later: bytes) -> None:
 
 def test_a_block_of_which_no_lookup_is_traced_counts_though_jbd2_read_it_ahead() -> None:
     assert 112 in sectors(read(JREAD.replace(b"lookup: (__find_get_block+0x0/0x330) b=14\n", b"")))
+
+
+# On layers: blocks are numbers of the device that these make, and are somewhere else on the disks
+
+
+def on_layers(text: bytes, place: Callable[[int], int]) -> list[AccessEvent]:
+    """The same events where each read goes to a device on layers, and from there in pieces of 8 sectors to the disks."""
+    found: list[AccessEvent] = []
+    for event in events(text):
+        if not isinstance(event, Bio):
+            found.append(event)
+            continue
+        if event.reads:
+            found.append(VolumeRead(event.sector, event.sectors))
+        edges = [event.sector, *range(event.sector // 8 * 8 + 8, event.sector + event.sectors, 8)]
+        for start, stop in zip(edges, [*edges[1:], event.sector + event.sectors], strict=True):
+            found.append(Bio(event.reads, place(start), stop - start))
+    return found
+
+
+TEXTS = (RECOVERY, USED_LATER, JREAD, JREAD + AGAIN, RECOVERY * 2, USED_LATER + JREAD)
+
+
+@given(st.sampled_from(TEXTS), st.permutations(range(200)))
+def test_on_layers_the_same_is_used_and_the_same_is_not(text: bytes, chunks: list[int]) -> None:
+    def place(sector: int) -> int:
+        return chunks[sector // 8] * 8 + sector % 8
+
+    bare, layered = read(text), accesses(on_layers(text, place))
+    assert [(bio.reads, bio.sector) for bio in layered.bios] == [(bio.reads, place(bio.sector)) for bio in bare.bios]
+    assert [bio.sector for bio in sorted(layered.bios, key=lambda bio: bio.used)] == [
+        place(bio.sector) for bio in sorted(bare.bios, key=lambda bio: bio.used)
+    ]
+    assert layered.sectors_read == bare.sectors_read
+    assert {block: list(sectors) for block, sectors in layered.ahead.items()} == {
+        block: [place(sector) for sector in sectors] for block, sectors in bare.ahead.items()
+    }
+    assert layered.wanted == bare.wanted
+
+
+def test_what_reads_more_than_it_was_asked_for_uses_all_of_it() -> None:
+    """A layer that reads beside the data, such as its own tags: which bio has which block is not known."""
+    found = on_layers(RECOVERY, lambda sector: sector)
+    assert 112 not in [bio.sector for bio in accesses(found).bios]
+    place = found.index(VolumeRead(112, 8))
+    found.insert(place + 1, Bio(True, 4000, 1))
+    assert {112, 4000} <= {bio.sector for bio in accesses(found).bios}
+
+
+def test_what_was_read_before_the_layers_worked_is_no_part_of_them() -> None:
+    found = accesses([Bio(True, 8, 8), *on_layers(RECOVERY, lambda sector: sector + 800)])
+    assert [bio.sector for bio in found.bios] == [8, 802, 896, 800]
 
 
 def test_what_is_written_counts_where_it_was_read_ahead_and_not_used() -> None:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from bob.agent.inside.ring_buffer import PAGE_BYTES
-from bob.observe.events import AccessEvent, Bio, JournalRead, Lookup, ReadAhead
+from bob.observe.events import AccessEvent, Bio, JournalRead, Lookup, ReadAhead, VolumeRead
 
 _EVENT = re.compile(
     rb"block_bio_queue: \S+ (?P<kind>\S+) (?P<sector>\d+) \+ (?P<sectors>\d+)"
@@ -67,11 +67,15 @@ def events(text: bytes) -> list[AccessEvent]:
     return found
 
 
+DISK, VOLUME = 7 << 20, 253 << 20  # device numbers
+
+
 def data(event: AccessEvent) -> bytes:
     """An event's data as it lies in the buffer."""
-    if isinstance(event, Bio):
-        kind = b"RA" if event.reads else b"WFS"
-        return struct.pack("<HHiIxxxxQI8s16s", _NUMBERS["block_bio_queue"], 0, 7, 7 << 20, *event[1:], kind, b"Rx")
+    if isinstance(event, Bio | VolumeRead):
+        kind = b"RA" if isinstance(event, VolumeRead) or event.reads else b"WFS"
+        device = VOLUME if isinstance(event, VolumeRead) else DISK
+        return struct.pack("<HHiIxxxxQI8s16s", _NUMBERS["block_bio_queue"], 0, 7, device, *event[-2:], kind, b"Rx")
     if isinstance(event, Lookup):
         return struct.pack("<HHiQQ", _NUMBERS["lookup"], 0, 7, 2**64 - 9, event.block)
     if isinstance(event, ReadAhead):

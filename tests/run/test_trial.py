@@ -193,7 +193,7 @@ def test_what_is_refused_is_not_in_the_way_of_the_corrected_command(
         raise UsageError("mount refused (EINVAL)", hint="")
 
     monkeypatch.setattr(prober, "asked_image", lambda *_asked: SimpleNamespace(name="debian-bookworm"))
-    monkeypatch.setattr(prober, "check_file_system", lambda *_asked: None)
+    monkeypatch.setattr(prober, "check_subject", lambda *_asked: None)
     monkeypatch.setattr(programs, "_image", lambda *_asked: SimpleNamespace(name="debian-bookworm"))
     monkeypatch.setattr(prober, "check_kernel", lambda _image: None)
     monkeypatch.setattr(prober, "guests_of", refusing)

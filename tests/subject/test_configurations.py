@@ -230,15 +230,15 @@ def test_a_file_that_declares_none(tmp_path: Path, name: str, text: str | None, 
 
 # Disks, and layers on them
 
-LOWER = Layer("mirror", (("make", "DISK0", "DISK1"),), (("end",),), "/dev/mirror")
-UPPER = Layer("crypt", (("open", "DISK0"),), (("close",),), "/dev/crypt")
+LOWER = Layer("mirror", (0, 1), 4096, (("make", "DISK0", "DISK1"),), (), (("end",),), "/dev/mirror")
+UPPER = Layer("crypt", (2,), 4096, (("open", "DISK0"),), (), (("close",),), "/dev/crypt")
 
 
 def test_what_is_on_layers_is_called_by_them_from_the_top_down_and_is_read_again() -> None:
     made = configuration("xfs", disks=(32 * MIB, 16 * MIB), layers=(LOWER, UPPER))
     assert (made.name, made.disks, made.device_bytes) == ("xfs on crypt, mirror", (32 * MIB, 16 * MIB), 48 * MIB)
     assert file_systems()["xfs"].forgets
-    assert not configuration("xfs", layers=(UPPER,)).forgets
+    assert not configuration("xfs", layers=(replace(UPPER, below=(0,)),)).forgets
     document = json.loads(json.dumps(encode(ConfigurationDocument.of(made))))
     assert (document["device"], document["disks"], len(document["layers"])) == (0, [32 * MIB, 16 * MIB], 2)
     assert decode(ConfigurationDocument, document).configuration == made

@@ -21,12 +21,14 @@ from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, questions
 from bob.errors import StoreError, UsageError
+from bob.progress import Silent
+from bob.run import export
 from bob.story.timeline import CallEvent, Fate
 from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Witness
-from bob.witness.keep import keep, text
+from bob.witness.keep import EACH_DISK, keep, text
 from bob.witness.probe_file import to_probe
 from bob.witness.shell import translated
 from bob.witness.xfstests import CacheLoss, loss, to_case
@@ -42,6 +44,7 @@ from workload.generators import random_workload
 def test_the_image_is_the_crash_state(tmp_path: Path) -> None:
     read = witness.read(stored(tmp_path, document()))
     image, script = keep(read, tmp_path / "kept")
+    assert image.name == "crash.img"
     wanted = bytearray(image_of(samples.BASE))
     for sector, data in read.runs:
         wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
@@ -57,7 +60,7 @@ def test_the_script_says_what_it_shows(tmp_path: Path) -> None:
         "# Found after the crash: operation 2 (create /n) survived; nothing of operation 1 (write /a 0 512), issued earlier, is there (bytes 0 to 512 of /a: initial data (512 B) instead of the data of operation 1)"
     )
     assert "#   1 write /a 0 512" in told
-    assert 'mount -t ext4 -o loop,data=ordered "$copy" "$mnt"' in told
+    assert 'mount -t ext4 -o loop,data=ordered "$copy/crash.img" "$mnt"' in told
     for line in told.splitlines():
         assert not line.startswith("# ") or "$(" not in line
 
@@ -67,6 +70,123 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as refused:
         keep(witness.read(stored(tmp_path, document())), tmp_path / "file" / "kept")
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("cannot write TMP/file/kept: Not a directory")
+
+
+# On layers: each disk has an image of its own, and the script assembles them with the programs that people have
+
+STAND_IN = """#!/bin/sh
+echo "$(basename "$0") $*" | sed "s|$TMPDIR/[^ ]*/|COPY/|g; s|$TMPDIR/[^ ]*|MNT|g" >> "$CALLS"
+case "$(basename "$0") $*" in
+    "losetup --find"*) echo "/dev/loop$(grep -c 'losetup --find' "$CALLS")" ;;
+    "dmsetup create"*) sed 's/^/  /' >> "$CALLS" ;;
+esac
+"""
+
+
+def on_layers(folder: Path, stack: str, disks: int) -> Witness:
+    """A witness whose disk is cut into ``disks`` of one length."""
+    read = witness.read(stored(folder, document()))
+    each = read.base.length // disks
+    assert each * disks == read.base.length and each % SECTOR_BYTES == 0
+    made = configuration("ext4", mount_options="data=ordered", on=stack)
+    assert len(made.disks) == disks
+    return replace(read, configuration=made, base=replace(read.base, disks=(each,) * disks))
+
+
+@pytest.mark.parametrize(("stack", "disks"), [("linear", 2), ("raid1", 2), ("striped,raid1", 4)])
+def test_each_disk_is_an_image_and_the_script_assembles_them(tmp_path: Path, stack: str, disks: int) -> None:
+    read = on_layers(tmp_path, stack, disks)
+    *images, script = keep(read, tmp_path / "kept")
+    assert sorted(tmp_path.joinpath("kept").iterdir()) == sorted([*images, script])
+    wanted = bytearray(image_of(samples.BASE))
+    for sector, data in read.runs:
+        wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
+    assert b"".join(image.read_bytes() for image in images) == bytes(wanted)
+    programs, scratch, calls = tmp_path / "bin", tmp_path / "scratch", tmp_path / "calls"
+    programs.mkdir(), scratch.mkdir()
+    for name in ("losetup", "dmsetup", "mdadm", "mount", "umount", "readlink", "find", "ls"):
+        (programs / name).write_text(STAND_IN)
+        (programs / name).chmod(0o755)
+    # There is no array here, in whose files the script could write.
+    text = script.read_text().replace("/sys/block/", f"{scratch}/")
+    (scratch / "md").mkdir()
+    path = f"{programs}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "TMPDIR": str(scratch), "CALLS": str(calls)}
+    subprocess.run(["sh", "-c", text, str(script)], check=True, env=environment, capture_output=True)
+    made = [line for line in calls.read_text().splitlines() if not line.startswith(("ls", "find", "readlink", "mount"))]
+    begun = [line.split()[-1] for line in made if line.startswith(("losetup --find", "dmsetup create"))]
+    assert len([name for name in begun if name.endswith(".img")]) == disks
+    # All that was begun is ended, the last first.
+    opened = [line for line in made if "--find" in line or " create " in line or "--assemble" in line]
+    closed = made[len(made) - len(opened) :]
+    assert [line.split()[0] for line in closed] == [line.split()[0] for line in reversed(opened)]
+    assert made == SCRIPTS[stack]
+    assert [path.read_text() for path in (scratch / "md").iterdir()] == ["frozen\n"] * ("raid1" in stack)
+
+
+SCRIPTS = {
+    "linear": snapshot(
+        [
+            "losetup --find --show COPY/crash-0.img",
+            "losetup --find --show COPY/crash-1.img",
+            "dmsetup create bob-0-top",
+            "  0 65536 linear /dev/loop1 0",
+            "  65536 65536 linear /dev/loop2 0",
+            "umount MNT",
+            "dmsetup remove --retry bob-0-top",
+            "losetup -d /dev/loop2",
+            "losetup -d /dev/loop1",
+        ]
+    ),
+    "raid1": snapshot(
+        [
+            "losetup --find --show COPY/crash-0.img",
+            "losetup --find --show COPY/crash-1.img",
+            "mdadm --assemble --run /dev/md/bob-0-array /dev/loop1 /dev/loop2",
+            "umount MNT",
+            "mdadm --stop /dev/md/bob-0-array",
+            "losetup -d /dev/loop2",
+            "losetup -d /dev/loop1",
+        ]
+    ),
+    "striped,raid1": snapshot(
+        [
+            "losetup --find --show COPY/crash-0.img",
+            "losetup --find --show COPY/crash-1.img",
+            "losetup --find --show COPY/crash-2.img",
+            "losetup --find --show COPY/crash-3.img",
+            "mdadm --assemble --run /dev/md/bob-0-array /dev/loop1 /dev/loop2",
+            "mdadm --assemble --run /dev/md/bob-1-array /dev/loop3 /dev/loop4",
+            "dmsetup create bob-2-top",
+            "  0 126976 striped 2 128 /dev/md/bob-0-array 0 /dev/md/bob-1-array 0",
+            "umount MNT",
+            "dmsetup remove --retry bob-2-top",
+            "mdadm --stop /dev/md/bob-1-array",
+            "mdadm --stop /dev/md/bob-0-array",
+            "losetup -d /dev/loop4",
+            "losetup -d /dev/loop3",
+            "losetup -d /dev/loop2",
+            "losetup -d /dev/loop1",
+        ]
+    ),
+}
+
+
+def test_on_layers_there_is_no_case_for_xfstests_and_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = on_layers(tmp_path, "linear", 2)
+    with pytest.raises(UsageError) as refused:
+        to_case(read, "900")
+    assert refused.value.message == snapshot("the witness is on layers, and a case of xfstests has one disk")
+    monkeypatch.setattr(export, "read", lambda _path: read)
+    with pytest.raises(UsageError) as refused:
+        export.export(Path("w.json"), image=None, any_kernel=False, connect=None, progress=Silent())
+    assert refused.value.message == snapshot("the witness w.json is on layers, and a log is of one disk")
+    assert refused.value.hint == EACH_DISK
+
+
+def test_the_layers_of_a_witness_are_options_of_a_probe(tmp_path: Path) -> None:
+    read = on_layers(tmp_path, "striped,raid1", 4)
+    assert "--stack striped,raid1" in to_probe(read)
 
 
 # A probe file

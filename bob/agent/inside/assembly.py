@@ -1,4 +1,4 @@
-"""Disks assembled into the device that is mounted, by the programs that a machine would run at boot."""
+"""Disks assembled into the device that is mounted, as a machine would do at boot."""
 
 from __future__ import annotations
 
@@ -7,36 +7,66 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from bob.agent.inside import devices
-from bob.agent.inside.devices import SECTOR, Loop, forget_file_systems, run, write_text
+from bob.agent.inside.devices import SECTOR, WORK, Loop, forget_file_systems, run_anyhow, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
+from bob.agent.inside.layer_commands import StartedLayer
 
-DISK = "DISK"  # ``DISK0`` in a command stands for the path of the first device below, and so on
+LINK = f"{WORK}/volume"
+"""The path of the device that layers make, the same in each crash state, whatever the kernel calls the device."""
+
+
+class LayerFailed(Denial):
+    """A layer that does not start: of a crash state, an outcome."""
 
 
 class Assembly:
-    """The device that is mounted: ``disks`` (paths) below ``layers`` (from the bottom up). ``with`` assembles it."""
+    """The device that is mounted: ``disks`` (paths) below ``layers`` (from the bottom up). ``with`` assembles it. One
+    that ``makes`` the layers does so at its first assembly."""
 
-    def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str]) -> None:
-        self._steps: list[tuple[LayerDocument, Sequence[str]]] = []
-        for layer in layers:
-            self._steps.append((layer, disks))
-            disks = [layer.device]
-        if len(disks) != 1:
+    def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str], *, makes: bool = False) -> None:
+        self._layers, self._disks, self._makes = layers, disks, makes
+        self._started: list[StartedLayer] = []
+        if not layers and len(disks) != 1:
             raise Denial(f"the subject does not say how to assemble {len(disks)} disks")
-        [self.path] = disks
+        self.path = LINK if layers else disks[0]
+        for module in dict.fromkeys(name for layer in layers for name in layer.modules):
+            run_anyhow(["modprobe", "--quiet", module], "")
 
     def assemble(self) -> None:
-        """Make the device at ``path``. Raises Denial with the output of the command that failed."""
-        for layer, below in self._steps:
-            _run(layer.assemble, below)
+        """Make the device at ``path``. Raises LayerFailed, with nothing left, in the words of the failure."""
+        paths = list(self._disks)
+        try:
+            for number, layer in enumerate(self._layers):
+                started = StartedLayer(number, layer, [paths[below] for below in layer.below])
+                self._started.append(started)
+                if self._makes:
+                    started.make()
+                started.start()
+                paths.append(started.path)
+        except Denial as failure:
+            self._stop_anyhow()
+            raise LayerFailed(f"the layer {layer.name} does not start: {failure}", failure.hint) from failure
+        self._makes = False
+        if self._layers:
             forget_file_systems()
-            if not os.path.exists(layer.device):
-                raise Denial(f"the commands that assemble the disks did not make {layer.device}")
+            if not os.path.islink(LINK) or os.readlink(LINK) != paths[-1]:
+                with suppress(FileNotFoundError):
+                    os.unlink(LINK)
+                os.symlink(paths[-1], LINK)
 
     def release(self) -> None:
-        for layer, below in reversed(self._steps):
-            _run(layer.release, below)
+        """Take all layers away, the upper ones first. Raises Denial if one stays."""
+        while self._started:
+            self._started.pop().stop()
+
+    def _stop_anyhow(self) -> None:
+        failed = self._started.pop()
+        try:
+            failed.stop()
+        except Denial:  # a program that stops the layer may refuse one that never started
+            failed.remove_devices()
+        self.release()
 
     def __enter__(self) -> Assembly:
         self.assemble()
@@ -44,17 +74,6 @@ class Assembly:
 
     def __exit__(self, *_: object) -> None:
         self.release()
-
-
-def _run(commands: list[list[str]], below: Sequence[str]) -> None:
-    for command in commands:
-        run(*[_named(word, below) for word in command])
-
-
-def _named(word: str, below: Sequence[str]) -> str:
-    for number in reversed(range(len(below))):  # DISK12 before DISK1
-        word = word.replace(f"{DISK}{number}", below[number])
-    return word
 
 
 def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -18,7 +19,9 @@ WORK = "/tmp/bob"  # the agent's only folder: a tmpfs of its own
 TARGET = "bob-recorded"  # the device-mapper devices of a recording: this name, and the number of the disk
 SCRATCH = "bob-scratch"  # the device of crash states, where it is a device-mapper one (ram_disk.py)
 PART = "bob-part"  # several disks on it: this name, and the number of the disk (assembly.py)
-STACK = "bob-stack"  # layers made by device-mapper must have names that begin so, or a failure leaves them behind
+ARRAYS = range(0xB0B, 0xB0B + 128)
+"""The minor numbers of bob's md arrays: mdadm counts from 127 down, the kernel from 512 up."""
+STACK = "bob-stack"  # begins the names of layers made by device-mapper (layer_commands.py)
 LOG_WRITER = "log-write"  # the kernel's thread that writes the log (log_writes_ctr in drivers/md/dm-log-writes.c)
 IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
 LOGGED_SECONDS = 120  # for the target to log all writes
@@ -34,6 +37,9 @@ LOOP_CTL_GET_FREE = 0x4C82
 LOOP_CONFIGURE = 0x4C0A
 LOOP_CLR_FD = 0x4C01
 BTRFS_IOC_FORGET_DEV = 0x50009405
+
+STOP_ARRAY = 0x0932  # include/uapi/linux/raid/md_u.h
+ARRAY_SECONDS, ARRAY_PAUSE = 10.0, 0.0005  # for the kernel to make or remove an array
 
 # Device-mapper (include/uapi/linux/dm-ioctl.h): to start dmsetup under emulation takes longer than the kernel's work.
 CONTROL = "/dev/mapper/control"
@@ -101,6 +107,16 @@ class Loop:
             os.close(self.fd)
 
 
+def in_sysfs(path: str) -> str:
+    """Return the folder of a block device in sysfs."""
+    device = os.stat(path).st_rdev
+    return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
+
+
+def sectors_of(path: str) -> int:
+    return int(read_text(f"{in_sysfs(path)}/size"))
+
+
 def forget_file_systems() -> None:
     """Make btrfs forget devices it has seen: it refuses an older state of a file system that it has seen on another
     device."""
@@ -110,19 +126,31 @@ def forget_file_systems() -> None:
 
 def make_mapped(name: str, sectors: int, target: str, parameters: str) -> int:
     """Make the device ``name``, one target over all its sectors; return its minor number (/dev/dm-MINOR)."""
+    return make_table(name, [(0, sectors, target, parameters)])
+
+
+def make_table(name: str, targets: list[tuple[int, int, str, str]]) -> int:
+    """Make the device ``name`` of targets (start, sectors, type, parameters), as :func:`make_mapped` does."""
+    table = b"".join(_target(*target) for target in targets)
     try:
         minor = _command(DEV_CREATE, name)
         try:
-            table = TARGET_SPEC.pack(0, sectors, 0, 0, target.encode()) + parameters.encode() + b"\0"
-            _command(TABLE_LOAD, name, table + bytes(-len(table) % 8), targets=1)
+            _command(TABLE_LOAD, name, table, targets=len(targets))
             _command(DEV_SUSPEND, name)  # without the flag to suspend it, this resumes it
         except OSError:
             with suppress(OSError):
                 _command(DEV_REMOVE, name)
             raise
     except OSError as error:
-        raise Denial(f"device-mapper cannot make a device with the target {target}: {error.strerror}") from error
+        kinds = " and ".join(dict.fromkeys(target[2] for target in targets))
+        raise Denial(f"device-mapper cannot make a device with the target {kinds}: {error.strerror}") from error
     return minor
+
+
+def _target(start: int, sectors: int, kind: str, parameters: str) -> bytes:
+    text = parameters.encode() + b"\0"
+    text += bytes(-len(text) % 8)
+    return TARGET_SPEC.pack(start, sectors, 0, TARGET_SPEC.size + len(text), kind.encode()) + text
 
 
 def remove_mapped(name: str) -> None:
@@ -140,6 +168,36 @@ def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> 
         fcntl.ioctl(control, COMMAND + number, buffer)
     number_of_device: int = HEADER.unpack_from(buffer)[10]
     return number_of_device & 0xFF | number_of_device >> 12 & 0xFFF00  # new_decode_dev, include/linux/kdev_t.h
+
+
+def array_name(number: int) -> str:
+    return f"md{ARRAYS[number]}"
+
+
+def is_array(name: str) -> bool:
+    """Return whether a block device is an md array of bob's."""
+    return name.startswith("md") and name[2:].isdigit() and int(name[2:]) in ARRAYS
+
+
+def stop_array(name: str) -> None:
+    """Stop the md array ``name``, and wait until it is gone. Raises Denial if it stays."""
+    if not comes_true(lambda: _is_stopped(name), ARRAY_SECONDS, ARRAY_PAUSE):
+        raise Denial(f"the array {name} was busy for {ARRAY_SECONDS:g} s")
+    # The kernel removes it later. To open it until then would make it again (md_probe in drivers/md/md.c).
+    if not comes_true(lambda: not os.path.exists(f"/sys/block/{name}"), ARRAY_SECONDS, ARRAY_PAUSE):
+        raise Denial(f"the array {name} is still there {ARRAY_SECONDS:g} s after it was stopped")
+
+
+def _is_stopped(name: str) -> bool:
+    try:
+        with opened(f"/dev/{name}", os.O_RDONLY) as fd:
+            fcntl.ioctl(fd, STOP_ARRAY)
+    except OSError as error:
+        if error.errno == errno.EBUSY:  # another process looks at it
+            return False
+        if error.errno not in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
+            raise Denial(f"md cannot stop the array {name}: {error.strerror}") from error
+    return True
 
 
 def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
@@ -170,20 +228,25 @@ def _kernel_threads(name: str, count: int) -> list[int]:
     raise Denial(f"expected {count} kernel threads {name!r}, found {len(found)}")
 
 
-def _mapped() -> dict[str, bool]:
+def _made() -> dict[str, bool]:
+    """Return bob's devices of device-mapper and md that are there, and whether another one is on top of each."""
     found = {}
     for device in os.listdir("/sys/block"):
-        if device.startswith("dm-"):
-            name = read_text(f"/sys/block/{device}/dm/name").strip()
-            if name.startswith((STACK, PART, TARGET, SCRATCH)):
+        with suppress(FileNotFoundError):  # md removes an array some time after it was stopped
+            is_mapped = device.startswith("dm-")
+            name = read_text(f"/sys/block/{device}/dm/name").strip() if is_mapped else device
+            if name.startswith((STACK, PART, TARGET, SCRATCH)) if is_mapped else is_array(name):
                 found[name] = bool(os.listdir(f"/sys/block/{device}/holders"))
     return found
 
 
 def clear_devices() -> None:
-    while mapped := _mapped():  # those on top first
-        for name in [name for name, is_held in mapped.items() if not is_held] or list(mapped):
-            run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
+    while made := _made():  # those on top first
+        for name in [name for name, is_held in made.items() if not is_held] or list(made):
+            if is_array(name):
+                stop_array(name)
+            else:
+                run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):
         with suppress(OSError):  # it may never have had a file
             loop.close()

@@ -9,12 +9,17 @@ TIMELINE_KIB = 8 * 1024
 
 
 class LayerDocument(NamedTuple):
-    """A layer over the devices below: commands (lists of words) that ``assemble`` and ``release`` it, and the path of
-    its ``device``. ``DISK0`` in them stands for the path of the first device below, and so on."""
+    """A layer: one device of ``sectors``, made of the devices ``below``, which are numbers: of the disks, then of the
+    layers from the bottom up. The fields are those of :class:`bob.subject.layer.Layer`; commands are lists of words."""
 
-    assemble: list[list[str]]
-    release: list[list[str]]
+    name: str
+    below: list[int]
+    sectors: int
+    start: list[list[str]]
+    make: list[list[str]]
+    stop: list[list[str]]
     device: str
+    modules: list[str]
 
 
 class SubjectDocument(NamedTuple):

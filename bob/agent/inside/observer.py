@@ -14,6 +14,7 @@ from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.images import differing, pack
 from bob.agent.inside.scratch import Scratch
 from bob.agent.inside.state_session import StateSession, targets
+from bob.agent.inside.tracing import kernel_device
 
 session: StateSession | None = None
 scratch: Scratch | None = None
@@ -56,7 +57,7 @@ def observe_prepare(
         end_scratch()
     scratch = scratch or Scratch(over, reads, *made_of)
     session = StateSession(scratch, crashed, blob, floor, stretches, exempt, closely=closely)
-    return {"events": scratch.layouts}, b""
+    return {"events": scratch.layouts, "disk": kernel_device(scratch.disk.device) if crashed.layers else None}, b""
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:

@@ -70,7 +70,6 @@ class Take:
         if self._manner.virtual:  # the request's time is not deterministic: start at a time of bob's own
             time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
         set_clock()
-        self.recorded.assemble()
         return self
 
     def __exit__(self, *failure: Any) -> None:
@@ -83,6 +82,9 @@ class Take:
     @property
     def path(self) -> str:
         return self.recorded.assembly.path
+
+    def assemble(self) -> None:
+        self.recorded.assemble()
 
     def mount(self) -> None:
         mount_or_refuse(self.path, self.subject.driver, self.subject.options)
@@ -133,6 +135,7 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
+        recording.assemble()
         recording.narrate("mount")
         recording.mount()
         recording.effective = effective_options()
@@ -163,6 +166,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
+        recording.assemble()
         recording.mount()
         recording.effective = effective_options()
         before = mounts()
@@ -181,10 +185,11 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record a boot's recovery after a crash (check, mount) between two marks; reply as :func:`record`."""
+    """Record a boot's recovery after a crash (assembly, check, mount) between two marks; reply as :func:`record`."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")
+        recording.assemble()
         if recording.subject.check:
             run_anyhow(recording.subject.check, recording.path)
         recording.mount()
@@ -212,7 +217,7 @@ def make_base(
     made = subject_from(subject)
     clear_late_disks()  # or mkfs.btrfs may find the last recorded file system there, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
-    with loop_disks(device.work_path, disks) as parts, Assembly(made.layers, parts) as whole:
+    with loop_disks(device.work_path, disks) as parts, Assembly(made.layers, parts, makes=True) as whole:
         set_clock(BASE_EPOCH)
         narrate = narrator(narrates)
         narrate("mkfs")

@@ -110,15 +110,15 @@ class Scratch:
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c). All others write: write
             # zeroes, for one, lacks a letter of its own.
-            self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
+            self.of_disk = self.of_all = condition
+            self.of_writes = condition + ' && !(rwbs ~ "R*")'
+            self.volume, self.traces_reads = 0, True
             # A trace of their own: to find the writes among all reads takes as long as half a mount.
             self.written = resources.enter_context(kernel_events(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
             self.everything: KernelEvents | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
-                # Readahead events count the blocks of the mounted device; with layers those are not places on
-                # a disk.
-                if not layers and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
+                if not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
                         events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
@@ -144,8 +144,22 @@ class Scratch:
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
             self.looking_out = blocks
 
+    @contextmanager
+    def assembled(self) -> Iterator[None]:
+        """Assemble the layers, if any, while the block lasts. Reads of the device that they make are traced, too:
+        blocks that are read ahead have its numbers. Raises LayerFailed."""
+        with self.assembly:
+            if self.made_of[1] and self.everything is not None:
+                volume = kernel_device(os.stat(self.assembly.path).st_rdev)
+                if volume != self.volume:
+                    self.volume = volume
+                    self.of_all = f'({self.of_disk}) || (dev == {volume} && nr_sector > 0 && rwbs ~ "R*")'
+                    self.trace_reads(self.traces_reads)
+            yield
+
     def trace_reads(self, traced: bool) -> None:
         """Turn the trace of reads on or off: a checker reads more than the buffer can hold."""
+        self.traces_reads = traced
         if self.everything is not None:
             condition = self.of_all if traced else self.of_writes
             self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)

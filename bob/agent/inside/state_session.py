@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Optional, TypeVar
 
+from bob.agent.inside.assembly import LayerFailed
 from bob.agent.inside.built_trees import spoil_and_check
 from bob.agent.inside.complaints import CHECKER, KERNEL_MESSAGE, REMOVAL, Complaints, run_checker
 from bob.agent.inside.devices import SECTOR, forget_file_systems, run_anyhow
@@ -24,7 +25,7 @@ from bob.agent.inside.mounts import ROOT, Mount, unmount
 from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
 
-DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")  # in the kernel's messages; outcomes do not depend on it
+DEVICE_NAME = re.compile(r"\b(?:loop|dm-|md)\d+")  # in the kernel's messages; outcomes do not depend on it
 
 T = TypeVar("T")
 StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a refused mount, repaired or not, tree
@@ -97,8 +98,12 @@ class StateSession:
         if self.scratch.count()[1] != self.scratch.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
-        with self.scratch.assembly:
-            found = self.recover_and_look()
+        try:
+            with self.scratch.assembled():
+                found = self.recover_and_look()
+        except LayerFailed as failure:
+            found = str(failure), False, None
+            self.complained.append(self.complaints.number([], read_only=False, mounted=False))
         trace, sectors_read, written = self.scratch.accessed()
         if self.tells_left:
             self.left.append(self.left_behind())
@@ -170,7 +175,7 @@ class StateSession:
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
         """Return ``look()`` on one state, which is built for this call and makes no outcome."""
         self.write(runs)
-        with self.scratch.assembly:
+        with self.scratch.assembled():
             found = look()
         self.put_back(runs, self.scratch.accessed()[2])
         return found

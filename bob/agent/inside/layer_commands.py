@@ -1,0 +1,118 @@
+"""The commands of a layer, carried out: programs, and by system calls those that each crash state needs.
+
+- ``dm NAME TABLE`` makes a device with that table of device-mapper; ``;`` is between its targets.
+- ``md NAME DEVICE...`` assembles an array from the superblocks on these devices.
+- ``md-create level=1 data=2048 [chunk=N] [layout=N] DEVICE...`` writes such superblocks.
+- ``zero DEVICE N`` makes the first N sectors zeros.
+- ``set DEVICE FILE VALUE`` writes into a file below /sys/block/DEVICE.
+
+NAME then stands for the path of that device, as DISK0 does for that of the first device below.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+
+from bob.agent.inside import devices, md_array
+from bob.agent.inside.devices import SECTOR, opened, run, write_text
+from bob.agent.inside.documents import LayerDocument
+from bob.agent.inside.frames import Denial
+
+DISK = "DISK"
+MOST_ARRAYS = 8  # in a layer
+
+
+class StartedLayer:
+    """Layer ``number`` over the devices ``below`` (paths), while it works; ``path`` is that of the device it made."""
+
+    def __init__(self, number: int, layer: LayerDocument, below: Sequence[str]) -> None:
+        self._number, self._layer = number, layer
+        self._paths = {f"{DISK}{place}": path for place, path in enumerate(below)}
+        self._undo: list[Callable[[], None]] = []
+        self.path = layer.device
+
+    def make(self) -> None:
+        """Carry out what makes the layer, once for its disks."""
+        self._carry_out(self._layer.make)
+
+    def start(self) -> None:
+        """Carry out what starts it. Raises Denial if that fails, or makes another device than was declared."""
+        self._carry_out(self._layer.start)
+        if not os.path.exists(self.path):
+            raise Denial(f"the commands that start the layer {self._layer.name} did not make {self.path}")
+        if (sectors := devices.sectors_of(self.path)) != self._layer.sectors:
+            raise Denial(
+                f"the layer {self._layer.name} made a device of {sectors} sectors, not {self._layer.sectors}",
+                "correct `sectors` in its declaration",
+            )
+
+    def stop(self) -> None:
+        """Carry out what stops it, also one that failed to start; then remove what dm and md made, the last first."""
+        self._carry_out(self._layer.stop)
+        self.remove_devices()
+
+    def remove_devices(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def _carry_out(self, commands: list[list[str]]) -> None:
+        for command in commands:
+            verb, *words = command
+            if verb in ("dm", "md"):
+                label, *words = words
+                words = [self._named(word) for word in words]
+                self.path = self._dm(label, words) if verb == "dm" else self._md(words)
+                self._paths[label] = self.path
+            else:
+                words = [self._named(word) for word in words]
+                if verb in _VERBS:
+                    _VERBS[verb](words)
+                else:
+                    run(verb, *words)
+        if self._layer.device:
+            self.path = self._layer.device
+
+    def _named(self, word: str) -> str:
+        names = "|".join(sorted(self._paths, key=len, reverse=True))
+        return re.sub(rf"\b(?:{names})\b", lambda found: self._paths[found[0]], word)
+
+    def _dm(self, label: str, words: list[str]) -> str:
+        targets = []
+        for text in " ".join(words).split(";"):
+            start, sectors, kind, *parameters = text.split(None, 3)
+            targets.append((int(start), int(sectors), kind, " ".join(parameters)))
+        name = f"{devices.STACK}-{self._number}-{label.lower()}"
+        minor = devices.make_table(name, targets)
+        self._undo.append(lambda: devices.remove_mapped(name))
+        return f"/dev/dm-{minor}"
+
+    def _md(self, disks: list[str]) -> str:
+        name = devices.array_name(MOST_ARRAYS * self._number + len(self._undo))
+        path = md_array.assemble(name, disks)
+        self._undo.append(lambda: devices.stop_array(name))
+        return path
+
+
+def _md_create(words: list[str]) -> None:
+    given = {name: int(value) for name, _sign, value in (word.partition("=") for word in words if "=" in word)}
+    md_array.make_array([word for word in words if "=" not in word], **given)
+
+
+def _zero(words: list[str]) -> None:
+    path, sectors = words
+    with opened(path) as fd:
+        os.pwrite(fd, bytes(int(sectors) * SECTOR), 0)
+        os.fsync(fd)
+
+
+def _set(words: list[str]) -> None:
+    path, file, value = words
+    try:
+        write_text(f"{devices.in_sysfs(path)}/{file}", value)
+    except OSError as error:
+        raise Denial(f"the kernel does not take {value!r} for {file}: {error.strerror}") from error
+
+
+_VERBS: dict[str, Callable[[list[str]], None]] = {"md-create": _md_create, "zero": _zero, "set": _set}

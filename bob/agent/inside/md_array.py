@@ -1,0 +1,117 @@
+"""md arrays: superblocks of version 1.2 (include/uapi/linux/raid/md_p.h), and assembly by ioctl. A call of mdadm takes
+longer than all that the kernel does, and the superblock of mdadm has random UUIDs."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from bob.agent.inside.devices import (
+    ARRAY_PAUSE,
+    ARRAY_SECONDS,
+    BASE_EPOCH,
+    SECTOR,
+    comes_true,
+    opened,
+    read_text,
+    run_anyhow,
+    sectors_of,
+    stop_array,
+    write_text,
+)
+from bob.agent.inside.frames import Denial
+
+PARAMETERS = "/sys/module/md_mod/parameters"
+SET_ARRAY_INFO, ADD_NEW_DISK, RUN_ARRAY = 0x40480923, 0x40140921, 0x400C0930
+VERSION = (1, 2)
+
+SUPER_SECTOR = 8  # version 1.2 lies 4 KiB from the start of a disk
+MAGIC = 0xA92B4EFC
+CLEAN = (1 << 64) - 1  # resync_offset: all of it is in sync
+NO_ROLE = 0xFFFF  # MD_DISK_ROLE_SPARE
+SUPER = struct.Struct("<4I16s32sQ2iQ2I i IQ4I 4Q2I16s2BHI 3Q2I32s")
+"""struct mdp_superblock_1: magic, major_version, feature_map, pad0, set_uuid, set_name, ctime, level, layout, size,
+chunksize, raid_disks, bitmap_offset, new_level, reshape_position, delta_disks, new_layout, new_chunk, new_offset,
+data_offset, data_size, super_offset, recovery_offset, dev_number, cnt_corrected_read, device_uuid, devflags,
+bblog_shift, bblog_size, bblog_offset, utime, events, resync_offset, sb_csum, max_dev, pad3. Then come dev_roles."""
+SUM_AT = 216
+MOST_DEVICES = 128  # dev_roles: the superblock has one sector then, which a disk writes whole
+
+
+def make_array(disks: Sequence[str], level: int, data: int, *, chunk: int = 0, layout: int = 0) -> None:
+    """Write the superblocks of a new array in sync. ``data`` is the sector of each disk where its data begins; of
+    ``chunk`` (sectors) each disk has a multiple."""
+    size = min(sectors_of(disk) for disk in disks) - data
+    size -= size % chunk if chunk else 0
+    for number, disk in enumerate(disks):
+        block = superblock(number, len(disks), level, size, data, chunk=chunk, layout=layout)
+        with opened(disk) as fd:
+            os.pwrite(fd, block, SUPER_SECTOR * SECTOR)
+            os.fsync(fd)
+
+
+def superblock(number: int, disks: int, level: int, size: int, data: int, *, chunk: int = 0, layout: int = 0) -> bytes:
+    """Return the superblock of disk ``number`` of a clean array; ``size`` and ``data`` are in sectors."""
+    uuid, own = b"bob's md array..", b"bob's md disk %02d" % number
+    fields = [MAGIC, VERSION[0], 0, 0, uuid, b"bob", BASE_EPOCH, level, layout, size, chunk, disks, 0]
+    fields += [0, 0, 0, 0, 0, 0]  # it is not being reshaped
+    fields += [data, size, SUPER_SECTOR, 0, number, 0, own, 0, 0, 0, 0]
+    fields += [BASE_EPOCH, 0, CLEAN]
+    roles = struct.pack(f"<{MOST_DEVICES}H", *range(disks), *[NO_ROLE] * (MOST_DEVICES - disks))
+    block = bytearray(SUPER.pack(*fields, 0, MOST_DEVICES, b"") + roles)
+    struct.pack_into("<I", block, SUM_AT, checksum(bytes(block)))
+    return bytes(block)
+
+
+def checksum(block: bytes) -> int:
+    """Return the checksum of a superblock whose own checksum is 0 (calc_sb_1_csum in drivers/md/md.c)."""
+    total: int = sum(struct.unpack(f"<{len(block) // 4}I", block))
+    return ((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF
+
+
+def assemble(name: str, disks: Sequence[str]) -> str:
+    """Assemble the array ``name`` from its superblocks; return its path. It does not resync before the first write, so
+    that nothing else happens if the caller freezes that. Raises Denial in the words of the kernel."""
+    if not os.path.isdir(PARAMETERS):
+        run_anyhow(["modprobe", "--quiet", "md_mod"], "")
+    _name_array(name)
+    path = f"/dev/{name}"
+    if not comes_true(lambda: os.path.exists(path), ARRAY_SECONDS, ARRAY_PAUSE):
+        raise Denial(f"the kernel made no {path}")
+    earlier = read_text(f"{PARAMETERS}/start_ro").strip()
+    write_text(f"{PARAMETERS}/start_ro", "1")
+    step = "SET_ARRAY_INFO"
+    try:
+        with opened(path) as fd:
+            fcntl.ioctl(fd, SET_ARRAY_INFO, struct.pack("<18i", *VERSION, *[0] * 16))
+            for disk in disks:
+                step = "ADD_NEW_DISK"
+                device = os.stat(disk).st_rdev
+                fcntl.ioctl(fd, ADD_NEW_DISK, struct.pack("<5i", 0, os.major(device), os.minor(device), 0, 0))
+            step = "RUN_ARRAY"
+            fcntl.ioctl(fd, RUN_ARRAY, bytes(12))
+    except OSError as error:
+        with suppress(Denial):
+            stop_array(name)
+        raise Denial(f"md cannot assemble the array: {step}: {error.strerror}") from error
+    finally:
+        write_text(f"{PARAMETERS}/start_ro", earlier)
+    return path
+
+
+def _name_array(name: str) -> None:
+    deadline = time.monotonic() + ARRAY_SECONDS
+    while True:
+        try:
+            write_text(f"{PARAMETERS}/new_array", name)
+        except OSError as error:
+            if error.errno != errno.EEXIST or time.monotonic() > deadline:
+                raise Denial(f"md cannot make the array {name}: {error.strerror}") from error
+            time.sleep(ARRAY_PAUSE)  # the last one of this name is still being removed
+        else:
+            return

@@ -1,0 +1,199 @@
+"""Layers between disks and a file system, as declared in layers/NAME.toml, or in a file of the user's own."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from bob.errors import UsageError, meant
+from bob.schema import Declaration, OneLine, OneWord, declared, mistakes_in, toml
+from bob.subject.file_system import HINT, MIB, is_file
+
+LayerCommand = tuple[str, ...]
+
+SECTOR_BYTES = 512
+MOST_DISKS = 8  # as many late disks as a guest has (bob/agent/inside/late_disk.py)
+MOST_MIB_MORE = 16  # for what layers keep on the disks beside the data
+_FOLDER = Path(__file__).with_name("layers")
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_DISK = re.compile(r"\bDISK(\d+)\b")
+_TARGET = re.compile(r"\s*\d+\s+\d+\s+\S.*")
+_OPTIONS = {"level", "data", "chunk", "layout"}  # of md-create
+_LABEL = re.compile(r"[A-Z][A-Z0-9_]*")
+_BINARY: Mapping[type, Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+_FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
+LEAST_WORDS = {"dm": 5, "md": 3, "md-create": 2, "zero": 3, "set": 4}
+"""The commands that the agent carries out by system calls (bob/agent/inside/layer_commands.py), with their words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer: it makes one device of ``sectors`` from the devices ``below``. Those are numbers: of the disks, then of
+    the layers, from the bottom up. The guest carries out ``make`` once, then ``start`` for each crash state, since a
+    crash loses the memory of a layer, and ``stop``. ``device`` is the path of the device; empty: the last that ``dm``
+    or ``md`` made. It needs ``modules`` of the kernel, and ``packages``."""
+
+    name: str
+    below: tuple[int, ...]
+    sectors: int
+    start: tuple[LayerCommand, ...]
+    make: tuple[LayerCommand, ...] = ()
+    stop: tuple[LayerCommand, ...] = ()
+    device: str = ""
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+
+class LayerDeclaration(Declaration, frozen=True, kw_only=True):
+    """The file of a layer. ``disks`` counts the devices below it. Lines of commands, and ``sectors``, may have whole
+    numbers by name: ``SIZE0`` is that of the first device below, in sectors of 512 bytes."""
+
+    about: OneLine
+    disks: Annotated[int, Meta(ge=1, le=MOST_DISKS)] = 1
+    modules: tuple[OneWord, ...] = ()
+    packages: tuple[OneWord, ...] = ()
+    sectors: OneLine
+    make: tuple[OneLine, ...] = ()
+    start: Annotated[tuple[OneLine, ...], Meta(min_length=1)]
+    stop: tuple[OneLine, ...] = ()
+    device: str = ""
+
+    def layer(self, name: str, below: Sequence[int], sizes: Sequence[int]) -> Layer:
+        """Return the layer over the devices ``below``, of these ``sizes`` (sectors). Raise ValueError for a mistake."""
+        numbers = {f"SIZE{number}": size for number, size in enumerate(sizes)}
+        if (sectors := evaluated(self.sectors, numbers)) <= 0:
+            raise ValueError(f"disks of {_mib(sizes)} are too small for it")
+        make, start, stop = (
+            tuple(self._command(line, numbers) for line in lines) for lines in (self.make, self.start, self.stop)
+        )
+        if not self.device and not any(words[0] in ("dm", "md") for words in start):
+            raise ValueError("device is missing: without dm and md nothing says which device the layer makes")
+        return Layer(name, tuple(below), sectors, start, make, stop, self.device, self.modules, self.packages)
+
+    def _command(self, line: str, numbers: Mapping[str, int]) -> LayerCommand:
+        words = tuple(shlex.split(_EXPRESSION.sub(lambda found: str(evaluated(found[1], numbers)), line)))
+        if len(words) < LEAST_WORDS.get(words[0], 1):
+            raise ValueError(f"{line!r} lacks words: {words[0]} has {LEAST_WORDS[words[0]]} at least")
+        if words[0] in ("dm", "md") and (not _LABEL.fullmatch(words[1]) or _DISK.fullmatch(words[1])):
+            raise ValueError(f"{line!r}: {words[1]!r} cannot name a device; it needs capital letters, such as TOP")
+        if words[0] == "dm" and not all(map(_TARGET.fullmatch, " ".join(words[2:]).split(";"))):
+            raise ValueError(f"{line!r}: each target of the table has its start, sectors, type and parameters")
+        if words[0] == "md-create" and not {"level", "data"} <= set(re.findall(r"(\w+)=\d+\b", line)) <= _OPTIONS:
+            raise ValueError(f"{line!r}: md-create has level=N and data=N, and may have chunk=N and layout=N")
+        if wrong := [int(found) for found in _DISK.findall(line) if int(found) >= self.disks]:
+            raise ValueError(f"{line!r}: DISK{wrong[0]} is beyond the {self.disks} below it (disks)")
+        return words
+
+
+def evaluated(text: str, numbers: Mapping[str, int]) -> int:
+    """Return the value of whole numbers and names, with + - * // ( ) min max. Raise ValueError for anything else."""
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body, numbers)
+    except (SyntaxError, _WrongTerm, ZeroDivisionError, RecursionError):
+        names = ", ".join(numbers)
+        raise ValueError(f"invalid number {text!r}; expected {names}, whole numbers, + - * // ( ) min max") from None
+
+
+class _WrongTerm(Exception):
+    """A term that no declaration may have."""
+
+
+def _value(term: ast.expr, numbers: Mapping[str, int]) -> int:
+    match term:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return value
+        case ast.Name(id=name) if name in numbers:
+            return numbers[name]
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
+            return _BINARY[type(sign)](_value(left, numbers), _value(right, numbers))
+        case ast.Call(func=ast.Name(id=name), args=[_, *_] as terms, keywords=[]) if name in _FUNCTIONS:
+            return _FUNCTIONS[name](*[[_value(one, numbers) for one in terms]])
+    raise _WrongTerm
+
+
+@cache
+def layers() -> dict[str, LayerDeclaration]:
+    """Return the declarations of the shipped layers, by name. Raise UsageError for a mistake in one."""
+    found = {}
+    for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem):
+        with mistakes_in(path.name, HINT):
+            found[path.stem] = declared(LayerDeclaration, toml(path, HINT))
+    return found
+
+
+def layer_declaration(word: str) -> tuple[str, LayerDeclaration]:
+    """Return name and declaration of a shipped layer, or of the user's, by its file's path. Raise UsageError."""
+    if is_file(word):
+        path = Path(word)
+        with mistakes_in(path.name, HINT):
+            return path.stem, declared(LayerDeclaration, toml(path, "is this the file that declares it?"))
+    if word not in layers():
+        raise UsageError(f"unknown layer {word!r}", hint=meant(word, layers()))
+    return word, layers()[word]
+
+
+def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
+    """Return the sizes of the disks (bytes), each ``disk``, and the layers on them, from the bottom up. ``words`` names
+    layers from the top down, with commas. Each is there once for each device below the layer above it. Raise UsageError
+    for an unknown layer, too many disks, or a mistake in a declaration."""
+    levels = [layer_declaration(word.strip()) for word in words.split(",")]
+    count = 1
+    for _name, level in levels:
+        count *= level.disks
+    if count > MOST_DISKS:
+        hint = "each layer is there once for each device of the layer above it"
+        raise UsageError(f"the stack {words} takes {count} disks; a guest has {MOST_DISKS} at most", hint=hint)
+    sizes = [disk // SECTOR_BYTES] * count  # sectors of each device so far
+    made: list[Layer] = []
+    free = iter(range(count))
+
+    def device(depth: int) -> int:
+        if depth == len(levels):
+            return next(free)
+        name, level = levels[depth]
+        below = [device(depth + 1) for _ in range(level.disks)]
+        with mistakes_in(f"{name}.toml", HINT):
+            made.append(level.layer(name, below, [sizes[number] for number in below]))
+        sizes.append(made[-1].sectors)
+        return len(sizes) - 1
+
+    device(0)
+    return (disk,) * count, tuple(made)
+
+
+def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
+    """Return the :func:`stack` on disks of a ``volume`` (bytes), or of up to ``MOST_MIB_MORE`` MiB more, so that the
+    file system's device is as large. Raise as :func:`stack` does."""
+    found = stack(words, volume)
+    for more in range(1, MOST_MIB_MORE + 1):
+        if found[1][-1].sectors * SECTOR_BYTES >= volume:
+            break
+        found = stack(words, volume + more * MIB)
+    return found
+
+
+def stack_words(disks: int, made: Sequence[Layer]) -> list[str]:
+    """Return the names of the layers on ``disks``, from the top down, as :func:`stack` takes them."""
+    words, number = [], disks + len(made) - 1
+    while number >= disks:
+        words.append(made[number - disks].name)
+        number = made[number - disks].below[0]
+    return words
+
+
+def _mib(sizes: Sequence[int]) -> str:
+    return ", ".join(f"{size * SECTOR_BYTES / MIB:g} MiB" for size in sizes)

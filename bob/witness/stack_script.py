@@ -1,0 +1,71 @@
+"""Layers as lines of a shell script: for people without bob, with the programs dmsetup and mdadm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bob.errors import UsageError
+from bob.subject import Subject
+from bob.subject.layer import LayerCommand
+
+
+@dataclass(frozen=True, slots=True)
+class StackScript:
+    """Lines that ``start`` the layers on images of the disks, and ``stop`` them; ``device`` is then the volume."""
+
+    start: tuple[str, ...]
+    stop: tuple[str, ...]
+    device: str
+
+
+def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
+    """Return the script for disks in ``images`` (shell words). Raise UsageError for a command that others lack."""
+    start, stop = [], []
+    devices = [f"$device{number}" for number in range(len(images) + len(made.layers))]
+    for number, image in enumerate(images):
+        start.append(f"device{number}=$(losetup --find --show {image})")
+        stop.append(f'losetup -d "$device{number}"')
+    for place, layer in enumerate(made.layers):
+        names = {f"DISK{at}": devices[below] for at, below in enumerate(layer.below)}
+        last = layer.device
+        for command in layer.start:
+            last = _started(command, f"bob-{place}", names, start, stop) or last
+        stop += [" ".join(_named(word, names) for word in command) for command in layer.stop]
+        start.append(f'device{len(images) + place}="{layer.device or last}"')
+    return StackScript(tuple(start), tuple(reversed(stop)), devices[-1])
+
+
+def _started(command: LayerCommand, name: str, names: dict[str, str], start: list[str], stop: list[str]) -> str:
+    """Add the lines of a command; return the path of the device that it makes, or an empty text."""
+    verb, *words = command
+    if verb in ("dm", "md"):
+        label, *words = words
+        name = f"{name}-{label.lower()}"
+    words = [_named(word, names) for word in words]
+    path = ""
+    if verb == "dm":
+        table = "\\n".join(text.strip() for text in " ".join(words).split(";"))
+        start.append(f'printf "{table}\\n" | dmsetup create {name}')
+        stop.append(f"dmsetup remove --retry {name}")
+        path = f"/dev/mapper/{name}"
+    elif verb == "md":
+        path = f"/dev/md/{name}"
+        start.append(f"mdadm --assemble --run {path} {' '.join(words)}")
+        stop.append(f"mdadm --stop {path}")
+    elif verb == "set":
+        device, file, value = words
+        start.append(f'echo {value} > "/sys/block/$(basename "$(readlink -f "{device}")")/{file}"')
+    elif verb in ("zero", "md-create"):
+        raise UsageError(f"the command {verb!r} starts no layer for people without bob")
+    else:
+        start.append(" ".join([verb, *words]))
+    if path:
+        names[label] = path
+    return path
+
+
+def _named(word: str, names: dict[str, str]) -> str:
+    either = "|".join(sorted(names, key=len, reverse=True))
+    return re.sub(rf"\b(?:{either})\b", lambda found: names[found[0]], word)
