@@ -1,0 +1,47 @@
+"""The files of an image's root, or of a world, unpacked beside it: the root of sandboxes on the host."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from bob.errors import ImageError
+from bob.image.cache import locked
+
+UNPACKED = "unpacked"
+PROGRAM = "fsck.erofs"  # from erofs-utils, which a build needs, too
+
+
+def unpacked(disk: Path, owner: int, progress: Callable[[str], None]) -> Path:
+    """Return the folder with the files of the erofs image ``disk``, unpacked if need be. All belong to the user
+    ``owner``; modes and times stay. It goes with the folder of ``disk``. Raise ImageError if it cannot be made."""
+    folder = disk.resolve().with_name(UNPACKED)
+    if folder.is_dir():
+        return folder
+    with locked(folder, lambda: progress("waiting for another bob to unpack this image")):
+        if folder.is_dir():
+            return folder
+        progress("unpacking the image for checks on the host")
+        part = folder.with_name(f".{UNPACKED}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        try:
+            words = [PROGRAM, f"--extract={part}", "--preserve-perms", "--no-preserve-owner", str(disk)]
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise ImageError(f"{disk} cannot be unpacked: {' '.join((done.stderr or done.stdout).split())}")
+            _give(part, owner)
+            part.rename(folder)
+        except OSError as error:
+            raise ImageError(f"{disk} cannot be unpacked: {error.strerror}", hint="is the disk full?") from error
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _give(top: Path, owner: int) -> None:
+    """Give all files below ``top`` to ``owner``."""
+    if owner == os.geteuid():
+        return
+    for path in (top, *top.rglob("*")):
+        os.lchown(path, owner, owner)
