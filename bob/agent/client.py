@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bob.agent.inside.frames import PREFIX, encode
+from bob.agent.loss import GuestLost
 from bob.errors import BobError, OperationRefusedError, UsageError
 
 _PACKAGE = Path(__file__).with_name("inside")
@@ -44,6 +45,8 @@ def what_happened(failure: BobError, when: str = "") -> str:
             return str(failure)
         case UsageError():
             return f"the guest refused it: {failure}"
+        case GuestLost():
+            return f"the {failure.where} was lost{when}: {failure}"
     return f"the guest was lost{when}: {failure}"
 
 

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from bob.errors import Exit, GuestError
 
@@ -60,9 +61,21 @@ class Loss:
 
 
 class GuestLost(GuestError):
+    where: ClassVar[str] = "guest"
+
     def __init__(self, loss: Loss, message: str) -> None:
-        super().__init__(f"the guest {_VERBS[loss.cause]}: {message}", hint=_hint(loss))
+        super().__init__(f"the {self.where} {_VERBS[loss.cause]}: {message}", hint=_hint(loss))
         self.loss = loss
+
+
+class SandboxLost(GuestLost):
+    """A sandbox on the host was lost in place of a guest (:mod:`bob.sandbox`); ``message`` says why."""
+
+    where = "sandbox"
+
+    def __init__(self, message: str, cause: LossCause = LossCause.DISCONNECTED) -> None:
+        GuestError.__init__(self, message)
+        self.loss = Loss(cause, "")
 
 
 class KernelFell(GuestError):

@@ -6,9 +6,10 @@ from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.port import PORT_NAME, USES_PORT
 from bob.agent.inside.programs import HOME
 from bob.agent.inside.ring_buffer import kind_at, places
-from bob.agent.inside.world import WORLD, WORLD_SERIAL
+from bob.agent.inside.sandboxed import START
+from bob.agent.inside.world import LOWER, WORLD, WORLD_SERIAL
 
 __all__ = [
-    "BOOT", "HOME", "PORT_NAME", "ROOT", "USES_PORT", "WORLD", "WORLD_SERIAL", "LayerDocument", "Manner",
-    "OperationsDocument", "ScriptsDocument", "SubjectDocument", "kind_at", "places",
+    "BOOT", "HOME", "LOWER", "PORT_NAME", "ROOT", "START", "USES_PORT", "WORLD", "WORLD_SERIAL", "LayerDocument",
+    "Manner", "OperationsDocument", "ScriptsDocument", "SubjectDocument", "kind_at", "places",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from bob.guest.capacity import check_jobs
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
 from bob.image.tree import depmod
 from bob.run.agents import check_image
+from bob.sandbox import bubblewrap
 from bob.settings import places, settings
 from bob.store.new_folder import why_no_new_file
 from bob.text import plural, size
@@ -59,6 +60,7 @@ def checks() -> Iterator[Check]:
     yield from _builders(needed=not _has_image(settings().image or DEFAULT_IMAGE))
     yield from _images()
     yield _saved()
+    yield _sandbox()
 
 
 def _settings() -> Check:
@@ -192,3 +194,16 @@ def _saved() -> Check:
     if not states:
         return Check("saved guests", Health.NOTE, "none yet; the first probe boots its guests and saves them")
     return Check("saved guests", Health.OK, f"{plural(len(states), 'guest')}, {taken}")
+
+
+def _sandbox() -> Check:
+    """Try a sandbox, without bob's agent in it."""
+    name, package = bubblewrap.PROGRAM, bubblewrap.PACKAGE
+    if not bubblewrap.is_installed():
+        found = "not installed; programs' checkers then run in guests, more slowly"
+        return Check(package, Health.NOTE, found, f"apt-get install {package}")
+    if (why := bubblewrap.why_not()) is not None:
+        needed = "user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns"
+        hint = f"it needs version 0.8 and user namespaces: sysctl {needed}; without it, checkers run in guests"
+        return Check(package, Health.NOTE, f"{name} cannot make a sandbox here: {why}", hint)
+    return Check(package, Health.OK, "makes sandboxes for programs' checkers")

@@ -114,6 +114,18 @@ def test_an_accelerator_that_nobody_tried_yet(bob: Bob, monkeypatch: pytest.Monk
     )
 
 
+def test_what_keeps_checkers_from_the_host_is_a_note(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial itself is real: these tests do not run without bubblewrap (tests/sandbox)."""
+    assert found()["bubblewrap"] == Check("bubblewrap", Health.OK, "makes sandboxes for programs' checkers")
+    refusal = "bwrap: No permissions to create new namespace"
+    monkeypatch.setattr("bob.sandbox.bubblewrap.why_not", lambda: refusal)
+    check = found()["bubblewrap"]
+    assert check.state is Health.NOTE and refusal in check.found and "user namespaces" in (check.hint or "")
+    monkeypatch.setattr("shutil.which", lambda _program, **_more: None)
+    check = found()["bubblewrap"]
+    assert (check.state, check.hint) == (Health.NOTE, "apt-get install bubblewrap")
+
+
 def test_ready(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bob.cli.doctor.checks", lambda: iter([Check("QEMU", Health.OK, "7.2")]))
 

@@ -8,14 +8,14 @@ from typing import Any, Optional
 
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
-from bob.agent.inside.mounts import ROOT, mount_or_refuse
+from bob.agent.inside.mounts import ROOT, mount_at
 from bob.agent.inside.programs import run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
 EMPTIED = "emptied"  # stands for a script that spoils a tree: bob removes all that is in it
-TMPFS = "mode=755,size=100%"
 
 chunks: list[bytes] = []  # the chunks that were sent, by number
+most = "100%"  # the size of a tree's file system, as tmpfs(5) takes it
 CheckerReply = tuple[Optional[int], str]  # the exit code of a checker (None: it did not end in time), and its output
 
 
@@ -44,7 +44,7 @@ def check_built(
     without: set[str] = set()
     answers = []
     for entries, text, spoiler in zip(trees, told, spoilers):
-        mount_or_refuse("bob", "tmpfs", TMPFS)
+        mount_at("bob", ROOT, "tmpfs", 0, f"mode=755,size={most}")
         before = mounts()
         try:
             _build(entries, root, without)
@@ -67,32 +67,43 @@ def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
 
 def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None:
     first: dict[int, str] = {}
-    for path, kind, inode, mode, uid, gid, size, target, numbers, xattrs in entries:
-        place = ROOT + path
-        if kind == "file" and inode in first:
-            os.link(first[inode], place)
-            continue
-        if kind == "directory":
-            os.mkdir(place)
-        elif kind == "symlink":
-            os.symlink(target, place)
-        elif kind == "file":
-            first[inode] = place
-            with open(place, "wb") as file:
-                for number in numbers:
-                    file.write(chunks[number])
-                file.truncate(size)
-        else:
-            kind_of, device = target.split()
-            os.mknod(place, int(kind_of, 8) | 0o600, int(device))
-        for name, number in xattrs:
-            try:
-                os.setxattr(place, name, chunks[number], follow_symlinks=False)
-            except OSError:
-                without.add(name)
-        _status(place, kind, mode, uid, gid)
+    for entry in entries:
+        try:
+            _make(entry, first, without)
+        except OSError as error:  # a sandbox has one user, and no devices
+            raise Denial(f"{entry[0]} of {entry[4]}:{entry[5]} cannot be made: {error.strerror}") from None
     mode, uid, gid = root
-    _status(ROOT, "directory", mode, uid, gid)
+    try:
+        _status(ROOT, "directory", mode, uid, gid)
+    except OSError as error:
+        raise Denial(f"/ of {uid}:{gid} cannot be made: {error.strerror}") from None
+
+
+def _make(entry: list[Any], first: dict[int, str], without: set[str]) -> None:
+    path, kind, inode, mode, uid, gid, size, target, numbers, xattrs = entry
+    place = ROOT + path
+    if kind == "file" and inode in first:
+        os.link(first[inode], place)
+        return
+    if kind == "directory":
+        os.mkdir(place)
+    elif kind == "symlink":
+        os.symlink(target, place)
+    elif kind == "file":
+        first[inode] = place
+        with open(place, "wb") as file:
+            for number in numbers:
+                file.write(chunks[number])
+            file.truncate(size)
+    else:
+        kind_of, device = target.split()
+        os.mknod(place, int(kind_of, 8) | 0o600, int(device))
+    for name, number in xattrs:
+        try:
+            os.setxattr(place, name, chunks[number], follow_symlinks=False)
+        except OSError:
+            without.add(name)
+    _status(place, kind, mode, uid, gid)
 
 
 def _status(place: str, kind: str, mode: int, uid: int, gid: int) -> None:

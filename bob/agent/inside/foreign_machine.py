@@ -25,16 +25,16 @@ from bob.agent.inside.mounts import clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.tracing import TRACING, clear_instances, clear_probes
 
-BOOT = (
+LOAD = (
     "import os,sys;n=int(sys.argv.pop());f=os.memfd_create('bob')\n"
     "while n:\n"
     " d=os.read(0,min(n,65536));n-=len(d);os.write(f,d)\n"
     " if not d:sys.exit()\n"
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
-    "from bob.agent.inside.foreign_machine import visit;visit()\n"
 )
-"""The program for ``python3 -c`` there. Its last argument is the agent's length (bytes); standard input begins with the
-agent."""
+"""The head of a program for ``python3 -c``. Its last argument is the agent's length (bytes); standard input begins with
+the agent."""
+BOOT = f"{LOAD}from bob.agent.inside.foreign_machine import visit;visit()\n"
 STAND_INS = {"e2fsck.static": "e2fsck"}  # quicker programs of bob's own guests, and the usual ones in their place
 _BIN = f"{WORK}/bin"
 LOCK_SECONDS = 20.0  # for an earlier agent to leave

@@ -21,6 +21,7 @@ MOUNT_FLAGS = {
     "strictatime": 1 << 24, "lazytime": 1 << 25, "defaults": 0,
 }  # fmt: skip
 MNT_DETACH = 2
+MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 18, 1 << 20
 WARNING = 4  # a level of the kernel's log; worse ones are lower
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -84,6 +85,13 @@ def mount_or_refuse(source: str, fs: str, options: str) -> None:
         reason = f"the kernel {os.uname().release} does not know the file system {fs!r}, or the image lacks a module"
     if number:
         raise Denial(f"mount refused ({errno.errorcode.get(number, number)}): {reason or os.strerror(number)}")
+
+
+def mount_at(source: str, target: str, fs: str, flags: int = 0, data: str = "") -> None:
+    """Mount ``source`` at ``target`` by mount(2). Raises Denial."""
+    if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
+        number = ctypes.get_errno()
+        raise Denial(f"cannot mount {target}: {os.strerror(number)}")
 
 
 def unmount() -> None:

@@ -1,10 +1,11 @@
-"""Processes of scripts: their output, end and descendants, and the limits of their use of a guest."""
+"""Processes of scripts: their output, end and descendants, and the limits of their use of a guest or the host."""
 
 from __future__ import annotations
 
 import os
 import re
 import select
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence, Set
@@ -27,6 +28,23 @@ an error when one is full. Without a limit the guest would run out of memory, an
 _MS_REMOUNT = 1 << 5
 
 SPARED, NOT_SPARED = "-900", "0"  # oom_score_adj of the agent and of a script: the kernel kills the script first
+FIRST_TO_GO = "1000"  # a sandbox's, which the kernel kills before the user's programs
+
+MOST_ON_HOST = 2 * 2**30  # bytes of memory of a script in a sandbox, besides its files
+LEAST_LEFT = 1 / 16  # the share of the host's memory that a sandbox leaves: with less, its script is ended
+is_on_host = False  # whether this is a sandbox: its processes are the agent's and the script's alone
+
+
+def stay_on_host() -> None:
+    """Bound this process and all that it starts. The kernel counts processes of a user in each user namespace."""
+    import resource  # guests do without it
+
+    global is_on_host
+    is_on_host = True
+    most = 2 * MOST_TASKS  # more than a script may have: bob then says so
+    for limit, value in ((resource.RLIMIT_NPROC, most), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(limit, (value, value))
+    write_text("/proc/self/oom_score_adj", FIRST_TO_GO)
 
 
 class Drain(threading.Thread):
@@ -136,6 +154,8 @@ def bound_scratch() -> None:
 
 def do_not_spare(pid: int) -> None:
     """Make the kernel kill ``pid`` and what it starts before the agent when memory runs out."""
+    if is_on_host:
+        return  # the agent is not spared, either
     with suppress(OSError):
         write_text(f"/proc/{pid}/oom_score_adj", NOT_SPARED)
 
@@ -156,7 +176,7 @@ class ScriptBounds:
         if self._calls and _size(self._calls) > MOST_CALLS:
             most = f"{MOST_CALLS / 2**20:g} MiB of text, with four bytes for each byte that a call writes"
             return f"made more calls, or wrote more, than bob records: {most}"
-        return ""
+        return _took_too_much(self._others) if is_on_host else ""
 
     def memory(self) -> str:
         if _killed_for_memory() == self._killed:
@@ -166,7 +186,10 @@ class ScriptBounds:
 
 @contextmanager
 def first_of_all() -> Iterator[None]:
-    """Give this thread the highest priority: else processes that start processes outrun the one that kills them."""
+    """Give this thread the highest priority: else processes that start processes outrun the one that kills them. A
+    sandbox may not, and kills all of them in one call."""
+    if is_on_host:
+        os.kill(-1, signal.SIGKILL)
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     try:
@@ -195,6 +218,21 @@ def _tasks_of_ours(others: set[int]) -> int:
         with suppress(OSError, ValueError, IndexError):
             count += int(stat_of(pid)[17])  # num_threads in proc(5)
     return count
+
+
+def _took_too_much(others: set[int]) -> str:
+    taken = 0
+    for pid in descendants(others):
+        with suppress(OSError, ValueError, IndexError):
+            resident, shared = read_text(f"/proc/{pid}/statm").split()[1:3]
+            taken += (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    if taken > MOST_ON_HOST:
+        return f"took more than {MOST_ON_HOST / 2**30:g} GiB of memory"
+    lines = (line.partition(":")[::2] for line in read_text("/proc/meminfo").splitlines())
+    kib = {name: int(value.split()[0]) for name, value in lines}
+    if kib["MemAvailable"] < kib["MemTotal"] * LEAST_LEFT:
+        return f"was ended, as the host had only {kib['MemAvailable'] // 1024:,} MiB of memory left"
+    return ""
 
 
 def _killed_for_memory() -> int:

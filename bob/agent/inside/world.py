@@ -3,44 +3,50 @@ own; writes go to memory. The agent's folder is shared, so scripts see what is m
 
 from __future__ import annotations
 
-import ctypes
 import os
 from contextlib import suppress
 
 from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.mounts import libc
+from bob.agent.inside.mounts import MS_BIND, MS_RDONLY, MS_REC, MS_SHARED, mount_at
 from bob.agent.inside.processes import MOST_OF_MEMORY
 
 WORLD_SERIAL = "bob-world"  # the disk's serial number
 PLACE = "/run/bob-world"
 LOWER, MEMORY, WORLD = f"{PLACE}/lower", f"{PLACE}/memory", f"{PLACE}/root"
-MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 20
 
 
 def enter_world() -> None:
     if os.path.exists(f"{WORLD}/usr"):
         return
     device = _device()
-    for path in (LOWER, MEMORY, WORLD):
+    os.makedirs(LOWER, exist_ok=True)
+    mount_at(device, LOWER, "erofs", MS_RDONLY)
+    lay_over(LOWER, MOST_OF_MEMORY)
+
+
+def lay_over(lower: str, most: str, options: str = "") -> None:
+    """Make the world of the root ``lower``; ``most`` (tmpfs(5)) is the size of what scripts
+    write in it. ``options`` are more ones for overlayfs."""
+    for path in (MEMORY, WORLD):
         os.makedirs(path, exist_ok=True)
-    _mount(device, LOWER, "erofs", MS_RDONLY)
-    _mount("bob", MEMORY, "tmpfs", 0, f"size={MOST_OF_MEMORY}")
+    mount_at("bob", MEMORY, "tmpfs", 0, f"size={most}")
     for name in ("upper", "work"):
         os.makedirs(f"{MEMORY}/{name}", exist_ok=True)
-    _mount("bob", WORLD, "overlay", 0, f"lowerdir={LOWER},upperdir={MEMORY}/upper,workdir={MEMORY}/work")
+    folders = f"lowerdir={lower},upperdir={MEMORY}/upper,workdir={MEMORY}/work"
+    mount_at("bob", WORLD, "overlay", 0, folders + options)
     for path in ("/proc", "/sys", "/dev", "/tmp", "/run", "/root"):
         os.makedirs(WORLD + path, exist_ok=True)
     for path in ("/proc", "/sys", "/dev"):
-        _mount(path, WORLD + path, "", MS_BIND | MS_REC)
+        mount_at(path, WORLD + path, "", MS_BIND | MS_REC)
     os.chmod(f"{WORLD}/tmp", 0o1777)
     os.makedirs(WORLD + WORK, exist_ok=True)
     # The kernel gives strace the outer paths of files that the program has mapped, and libunwind looks for them below
     # the program's root. The link is relative: an absolute one would lead to strace's root.
     os.makedirs(WORLD + PLACE, exist_ok=True)
     os.symlink(os.path.relpath("/", PLACE), WORLD + WORLD)
-    _mount("", WORK, "", MS_SHARED)
-    _mount(WORK, WORLD + WORK, "", MS_BIND)
+    mount_at("", WORK, "", MS_SHARED)
+    mount_at(WORK, WORLD + WORK, "", MS_BIND)
     with suppress(OSError):
         os.makedirs(f"{WORLD}/etc", exist_ok=True)
         with open(f"{WORLD}/etc/hosts", "w") as hosts:
@@ -58,9 +64,3 @@ def _device() -> str:
             if read_text(f"/sys/block/{name}/serial").strip() == WORLD_SERIAL:
                 return f"/dev/{name}"
     raise Denial("the guest lacks the disk with the program's packages")
-
-
-def _mount(source: str, target: str, fs: str, flags: int = 0, data: str = "") -> None:
-    if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
-        number = ctypes.get_errno()
-        raise Denial(f"cannot mount {target}: {os.strerror(number)}")

@@ -1,0 +1,1 @@
+"""Sandboxes on the host, by bubblewrap: an agent in each checks trees, natively and without a guest."""

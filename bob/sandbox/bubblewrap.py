@@ -1,0 +1,80 @@
+"""The command that confines an agent on the host.
+
+Bubblewrap gives it namespaces of its own. In that of users it is root, and owns the files of a single user. Its root is
+a read-only folder. Files that it writes are in memory, and their sizes are bounded. If bob is root, bubblewrap and all
+in it run as the user :data:`STRANGER`, so that no file of root's is theirs.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from bob.agent.shared import LOWER
+
+PROGRAM, PACKAGE = "bwrap", "bubblewrap"
+STRANGER = 0x7000_B0B0  # a user that no system has (docs/UIDS-GIDS.md of systemd)
+SHARED_MEMORY = 512 * 2**20  # /dev/shm
+SMALL = 2**20  # mount points of the agent
+_PATIENCE = 30.0  # seconds for a trial
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
+_ENVIRONMENT = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "USER": "root",
+    "LOGNAME": "root",
+    "SHELL": "/bin/sh",
+}
+# Another user cannot enter root's cache. A mount that only this process sees shows the folder elsewhere.
+_SHOWN_AT = "/mnt"
+_SHOW = f'mount --make-rprivate / && mount --bind "$1" {_SHOWN_AT} && shift && exec "$@"'
+
+
+def owner() -> int:
+    """Return the user whose files are root's in a sandbox."""
+    return os.geteuid() or STRANGER
+
+
+def is_installed() -> bool:
+    return shutil.which(PROGRAM) is not None
+
+
+def why_not() -> str | None:
+    """Return why bubblewrap cannot make a sandbox on this machine, in its words; None if it can."""
+    try:
+        words = confined(Path("/"), ["/bin/true"])
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE)
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    said = done.stderr.strip().splitlines()
+    return (said[-1] if said else f"it ends with {done.returncode}") if done.returncode else None
+
+
+def confined(root: Path, words: Sequence[str]) -> list[str]:
+    """Return the words that run ``words`` in a sandbox with the folder ``root`` as its root."""
+    if os.geteuid():
+        return [*_bubblewrap(str(root)), *words]
+    another = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--inh-caps=-all"]
+    shown = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _SHOW, "sh", str(root)]
+    return [*shown, *another, *_bubblewrap(_SHOWN_AT), *words]
+
+
+def _bubblewrap(root: str) -> list[str]:
+    alone = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1"]
+    # The agent mounts, in a namespace where this one's mounts are locked; its scripts have fewer rights.
+    user = ["--uid", "0", "--gid", "0", "--cap-add", "ALL", "--hostname", "bob", "--clearenv"]
+    environment = [word for name, value in _ENVIRONMENT.items() for word in ("--setenv", name, value)]
+    devices = [*_memory("/dev", SMALL)]
+    devices += [word for name in _DEVICES for word in ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")]
+    devices += [word for name, to in _LINKS.items() for word in ("--symlink", to, f"/dev/{name}")]
+    devices += [*_memory("/dev/shm", SHARED_MEMORY, "1777"), "--remount-ro", "/dev"]
+    folders = [*_memory("/sys", SMALL), "--dir", "/sys/block", *_memory("/run", SMALL), *_memory("/tmp", SMALL, "1777")]
+    # Once more, without mounts in it: overlayfs would show what is below them.
+    mounts = ["--ro-bind", root, "/", "--proc", "/proc", *devices, *folders, "--ro-bind", root, LOWER, "--chdir", "/"]
+    return [PROGRAM, *alone, *user, *environment, *mounts, "--"]
+
+
+def _memory(place: str, most: int, mode: str = "0755") -> list[str]:
+    return ["--perms", mode, "--size", str(most), "--tmpfs", place]
