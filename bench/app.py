@@ -5,10 +5,11 @@ on it; it is tried on SAMPLE states, in one guest too, in turns with what bob do
 told: one for all crash states that are known, torn ones too, and one that counts whole ones only, as if the naive way
 had no need of others.
 
-With ``--models`` the program is held against the model that promises least, over two guests: how many states
-are made and told apart in a second, and how many the checker looks at. Beside that stands the floor: the same checker
-run by a shell in a loop, on one tree, in one guest. With ``--puts N`` the program is a LevelDB that puts N keys, each
-with sync, and tells each. Seconds and memory are those of this process; the guests are processes of QEMU beside it.
+With ``--models`` the program is held against the model that promises least: how many states are made and told apart
+in a second, and how many the checker looks at, on the host or (``--checks guest``) over two guests. Beside that stands
+the floor: the same checker run by a shell in a loop, on one tree, in one guest. With ``--puts N`` the program is a
+LevelDB that puts N keys, each with sync, and tells each. Seconds and memory are those of this process; the guests are
+processes of QEMU beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from bob.apm.micro import workings
 from bob.apm.model_graph import graph_under
 from bob.apm.model_states import ModelState, ModelStates
 from bob.apm.named import EVERY, named_models
-from bob.catalogue.request import Host, ProbeRequest
+from bob.catalogue.request import CheckPlace, Host, ProbeRequest
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
@@ -72,10 +73,12 @@ def main() -> None:
     parser.add_argument("--puts", type=int, default=0)
     parser.add_argument("--budget", type=int, default=400)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--checks", type=CheckPlace, default=CheckPlace.AUTO, help="auto, host or guest")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         program = load(_putting(Path(folder), asked.puts) if asked.puts else shipped_programs()[asked.program])
-        request = ProbeRequest(configuration(asked.fs), budget=asked.budget, host=Host(None, asked.jobs))
+        host = Host(None, asked.jobs, checks=asked.checks)
+        request = ProbeRequest(configuration(asked.fs), budget=asked.budget, host=host)
         if asked.models:
             _models(program, request)
         else:
@@ -158,8 +161,9 @@ def _models(program: Program, request: ProbeRequest) -> None:
     print(f"peak memory        {peak:.0f} MB on the host, without QEMU")
     print(f"states a second    {made / making:,.0f} made and told apart, {made:,} of them, {distinct:,} distinct")
     print(f"  trees built too  {built / building:,.0f}")
-    print(f"checks a second    {watch.rate:.1f}, over {request.host.jobs} guests")
+    print(f"checks a second    {watch.rate:.1f}, {request.host.jobs} side by side, without controls")
     print(f"  by hand, in one  {1 / by_hand:.1f}, {by_hand * 1000:.0f} ms each")
+    print(f"notes              {'; '.join(found.result.notes)}")
 
 
 def _made(tries: ModelStates, look: Callable[[ModelStates, ModelState], object]) -> tuple[int, int, float]:

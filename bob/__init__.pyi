@@ -18,6 +18,7 @@ def app(
     *,
     fs: StrPath | Sequence[StrPath] = (),
     model: StrPath | Sequence[StrPath] = (),
+    checks: str | None = None,
     pace: str | Sequence[str] = (),
     mount_options: str = "",
     mkfs_options: str = "",
@@ -43,6 +44,8 @@ def app(
     :param fs: File system, e.g. ext4, or a TOML file that declares your own.
     :param model: Also check the program's calls against these models: built-in or shipped ones by name, files, or
         ``all``. Without ``fs``, bob checks only the models.
+    :param checks: Where the checker looks at trees of models: on the host in a sandbox, in guests, or on the host if
+        possible (docs/apps.md). One of auto, host, guest. Default: from bob.toml, else auto.
     :param pace: The paces of the workload (docs/apps.md). Default: each that makes a difference on the file system.
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.

@@ -1,4 +1,5 @@
-"""The settings in bob.toml, for all commands: ``image``, ``jobs``, ``budget`` and ``cache`` (docs/results.md#settings).
+"""The settings in bob.toml, for all commands: ``image``, ``jobs``, ``budget``, ``checks`` and ``cache``
+(docs/results.md#settings).
 
 bob reads one file: bob.toml in the working directory, or, if it does not exist, $XDG_CONFIG_HOME/bob/bob.toml. An
 option on the command line overrides a setting.
@@ -23,12 +24,13 @@ _SEE = f"docs/results.md#settings lists the settings of {FILE}"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in the file ``path`` (None: not set). ``jobs`` counts guests, and ``budget`` counts mounts per
-    workload."""
+    workload. ``checks`` is the place of a program's checker."""
 
     path: Path | None = None
     image: str | None = None
     jobs: int | None = None
     budget: int | None = None
+    checks: str | None = None
     cache: Path | None = None
 
     @property
@@ -38,6 +40,10 @@ class Settings:
 
 def _text(_path: Path, value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
+
+
+def _place(_path: Path, value: Any) -> str | None:
+    return value if value in ("auto", "host", "guest") else None
 
 
 def _number(_path: Path, value: Any) -> int | None:
@@ -55,6 +61,7 @@ KEYS: dict[str, tuple[Callable[[Path, Any], Any], str, str]] = {
     "image": (_text, "a name", '"debian-bookworm"'),
     "jobs": (_number, "a whole number, 1 or more", "2"),
     "budget": (_number, "a whole number, 1 or more", "100"),
+    "checks": (_place, '"auto", "host" or "guest"', '"guest"'),
     "cache": (_folder, "a folder", '"/big/disk/bob"'),
 }  # key: (its reader, which returns None for a wrong value; the kind of value; an example)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from bob.catalogue.probe_files import Probe
@@ -24,15 +25,24 @@ DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST  # docs/facts.md, A disk that tak
 DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
+class CheckPlace(StrEnum):
+    """Where a program's checker looks at trees of models. AUTO: on the host, if it can, else in guests."""
+
+    AUTO = "auto"
+    HOST = "host"
+    GUEST = "guest"
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """Where guests run: ``connect`` is a libvirt URI (None: bob's own), ``jobs`` the number of parallel guests (None:
     as many as fit). With the address of a Dask ``scheduler`` they run on its workers; ``jobs`` then counts for each
-    parcel (None: one)."""
+    parcel (None: one). ``checks`` may spare guests some of their work."""
 
     connect: str | None = None
     jobs: int | None = None
     scheduler: str | None = None
+    checks: CheckPlace = CheckPlace.AUTO
 
 
 ANYWHERE = Host()

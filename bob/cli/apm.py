@@ -19,6 +19,7 @@ from bob.apm.model_states import allowed_trees
 from bob.apm.named import named_model
 from bob.apm.published import from_published
 from bob.apm.what_if import what_if
+from bob.catalogue.request import CheckPlace
 from bob.cli.commands import Command, Commands
 from bob.cli.display import watching
 from bob.cli.model_runs import by_configuration, read_workloads, watching_workloads, with_witnesses
@@ -329,6 +330,7 @@ def what_if_(
         "--app PROGRAM", "Check this program against both models. `all` means every program that bob ships.", PROGRAM
     ),
     how: table.ProgramRunOptions,
+    checks: CheckPlace = table.CHECKS,
 ) -> Exit:
     """Change clauses of MODEL, write the new model, and say what differs.
 
@@ -370,7 +372,7 @@ def what_if_(
         from bob.run.model_change import model_change  # libvirt and paramiko take a while to load
 
         with watching(quiet=how.quiet) as progress:
-            answers.append(model_change(program, (found.before, found.after), how, progress))
+            answers.append(model_change(program, (found.before, found.after), how, checks, progress))
         if not is_stdout(how.json_file):
             console().print()
             print_change(console(), answers[-1])

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from bob.catalogue.request import CheckPlace
 from bob.cli.ci import finish
 from bob.cli.commands import Commands
 from bob.cli.display import watching
@@ -75,6 +76,7 @@ def run(
     about: ProgramOptions,
     options: table.FileSystemOptions,
     models: tuple[str, ...] = table.MODELS,
+    checks: CheckPlace = table.CHECKS,
     shard: tuple[int, int] = table.SHARD,
     image: str = table.IMAGE,
     guests: table.GuestOptions,
@@ -129,7 +131,16 @@ def run(
     against = named_models(models)
     with telling_what_is_kept("app", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
         requests = program_requests(
-            program, systems, options, paces, exploration, image, guests, scheduler=scheduler, progress=progress.step
+            program,
+            systems,
+            options,
+            paces,
+            exploration,
+            image,
+            guests,
+            scheduler=scheduler,
+            checks=checks,
+            progress=progress.step,
         )
         numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
         if not numbers:

@@ -71,7 +71,7 @@ Environment:
   NO_COLOR=1       no colours
 
 \b
-Settings: bob.toml can set image, jobs, budget and cache. `bob doctor` prints which file bob reads.
+Settings: bob.toml can set image, jobs, budget, checks and cache. `bob doctor` prints which file bob reads.
 
 \b
 Shell completion: put one of these into your shell's start-up file.

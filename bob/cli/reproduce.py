@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.answer.result import Result
+from bob.catalogue.request import CheckPlace
 from bob.cli.commands import command
 from bob.cli.display import watching
 from bob.cli.output import console, present, write_json
@@ -43,6 +44,7 @@ def reproduce(
     ),
     wanted: tuple[str, ...] = option("--app PROGRAM", "Run only this program of the set.", PROGRAM_OF_SET),
     how: table.ProgramRunOptions,
+    checks: CheckPlace = table.CHECKS,
 ) -> Exit:
     """Repeat a published experiment, and print its results beside the published ones.
 
@@ -97,7 +99,7 @@ def reproduce(
             console(stderr=True).print(Text(f"{program.name}: {number} of {len(programs)}", "bob.dim"))
         try:
             with watching(quiet=how.quiet) as progress:
-                found.append(answers_by_models(program, models, how, progress, run))
+                found.append(answers_by_models(program, models, how, checks, progress, run))
         except (UsageError, RecordingError, GuestError) as error:
             failed[program.name] = error.message
     theirs = {name: tables.published(which) for name, which in made.published.items()}

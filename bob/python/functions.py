@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bob.catalogue.request import Host
+from bob.catalogue.request import CheckPlace, Host
 from bob.errors import UsageError
 from bob.options import group, option
 from bob.program.program import Pace
@@ -99,6 +99,7 @@ def app(
     *,
     fs: tuple[str, ...] = table.FILE_SYSTEM,
     model: tuple[str, ...] = table.MODELS,
+    checks: CheckPlace = table.CHECKS,
     pace: tuple[Pace, ...] = table.PACES,
     options: table.FileSystemOptions,
     run: RunOptions,
@@ -119,7 +120,9 @@ def app(
         raise UsageError("neither fs nor model is given", hint="for example fs='ext4', or model='all'")
     paces = pace if pace or fs else (Pace.UNDISTURBED,)
     systems, guests, watcher = fs or (RECORDED_ON,), table.GuestOptions(jobs=run.jobs), run.watcher
-    asked = program_requests(found, systems, options, paces, run.exploration, run.image, guests, progress=watcher.step)
+    asked = program_requests(
+        found, systems, options, paces, run.exploration, run.image, guests, checks=checks, progress=watcher.step
+    )
     check_runs(run.out, "out")
     with no_guest_left():
         return Saved(*try_program(found, asked, run.out, watcher, models, explores=bool(fs)))

@@ -1,8 +1,10 @@
-"""A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given_machine`)."""
+"""A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given_machine`). A
+sandbox on the host may stand in for a guest that only checks trees (:mod:`bob.sandbox`)."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +14,9 @@ from bob.guest.given_machine import GivenImage, GivenMachine, is_machine, machin
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
-from bob.image import Image, ensure, named
+from bob.image import Image, ensure, named, unpacked
+from bob.sandbox.agents import sandbox
+from bob.sandbox.bubblewrap import owner
 
 
 class KeptGuests:
@@ -50,11 +54,24 @@ class KeptGuests:
                 idle.append((agent, stack.pop_all()))
 
 
+@dataclass(frozen=True, slots=True)
+class Sandboxes:
+    """Sandboxes on the host, over the unpacked root of a guest. ``progress`` gets the step of unpacking."""
+
+    progress: Callable[[str], None]
+
+    @contextmanager
+    def agent(self, image: Image, world: Path | None) -> Iterator[Agent]:
+        """Open an agent in a sandbox of its own. Raise SandboxLost if there can be none, ImageError for a bad image."""
+        with sandbox(unpacked(world or image.root, owner(), self.progress)) as agent:
+            yield agent
+
+
 GuestSource = Hypervisor | GivenMachine
-AnyGuests = GuestSource | KeptGuests
+AnyGuests = GuestSource | KeptGuests | Sandboxes
 
 
-def unshared(guests: AnyGuests) -> GuestSource:
+def unshared(guests: AnyGuests) -> AnyGuests:
     """Return a source of fresh guests that are not used again: scripts may have changed anything in them."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
@@ -95,6 +112,10 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
     """Open an agent in a guest with the disk ``world`` for programs; in virtual time the guest runs only to answer."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
+            yield agent
+        return
+    if isinstance(guests, Sandboxes):
+        with guests.agent(image, world) as agent:
             yield agent
         return
     if isinstance(guests, GivenMachine):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bob.answer.result import Result
 from bob.apm.model import Model, with_distinct_names
+from bob.catalogue.request import CheckPlace
 from bob.judge.modelled import Change, change
 from bob.program.program import Pace, Program
 from bob.progress import Progress
@@ -17,19 +18,22 @@ def answers_by_models(
     program: Program,
     models: Sequence[Model],
     how: ProgramRunOptions,
+    checks: CheckPlace,
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
     """Record ``program`` once, and return its answers by ``models`` alone. ``out`` keeps the run."""
-    where, paces = FileSystemOptions(), (Pace.UNDISTURBED,)
+    where, paces, deep = FileSystemOptions(), (Pace.UNDISTURBED,), how.exploration
     requests = program_requests(
-        program, (RECORDED_ON,), where, paces, how.exploration, how.image, how.guests, progress=progress.step
+        program, (RECORDED_ON,), where, paces, deep, how.image, how.guests, checks=checks, progress=progress.step
     )
     answers, _run = try_program(program, requests, out, progress, models, explores=False)
     return answers
 
 
-def model_change(program: Program, models: tuple[Model, Model], how: ProgramRunOptions, progress: Progress) -> Change:
+def model_change(
+    program: Program, models: tuple[Model, Model], how: ProgramRunOptions, checks: CheckPlace, progress: Progress
+) -> Change:
     """Record ``program`` once, and return what the second of two ``models`` changes for it."""
-    answers = answers_by_models(program, with_distinct_names(models), how, progress)
+    answers = answers_by_models(program, with_distinct_names(models), how, checks, progress)
     return change(program.name, *answers.models)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.catalogue.probe_files import Probe
-from bob.catalogue.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host
+from bob.catalogue.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, CheckPlace, Host
 from bob.catalogue.sets import RowSet
 from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
@@ -128,6 +128,13 @@ MODELS: tuple[str, ...] = option(
     values.one_of(lambda: [*values.model_names(), values.ALL]),
     python="Also check the program's calls against these models: built-in or shipped ones by name, files, or ``all``."
     " Without ``fs``, bob checks only the models.",
+)
+CHECKS: CheckPlace = option(
+    "--checks",
+    "Where the checker looks at trees of models: on the host in a sandbox, in guests, or on the host if possible"
+    " (docs/apps.md).",
+    default=CheckPlace.AUTO,
+    setting="checks",
 )
 PACES: tuple[Pace, ...] = option(
     "--pace",

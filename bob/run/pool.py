@@ -295,6 +295,9 @@ class ProgramGuests:
         """Return the disk with the packages of ``program``, built if missing; None if it needs none."""
         return ensure_world(self.image, program.packages, self.progress.step)
 
+    def pool(self) -> Pool:
+        return Pool(self.source, self.image, self.progress)
+
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:

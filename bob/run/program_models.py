@@ -1,4 +1,4 @@
-"""A recorded program against models: guests build the states that a model allows, and its checker looks at each."""
+"""A recorded program against models: bob builds the states that a model allows, and its checker looks at each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from bob.agent.client import Agent, AgentBroken, what_happened
+from bob.agent.client import AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.answer.result import Allowed, SubjectResult
 from bob.apm.allowed import TreeOracle
@@ -21,27 +21,22 @@ from bob.apm.tree_digests import shape_of
 from bob.apm.trees import observed_tree
 from bob.catalogue.request import ProbeRequest
 from bob.errors import BobError, UsageError
-from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
 from bob.judge.reliance import Explaining
 from bob.observe.observation import Node, Observation
-from bob.observe.tree_builder import TreeBuilder
-from bob.program.answer import CheckerAnswer, CheckerRun
+from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.program.transcript import ProgramCase
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replay import ReplayedProgram
-from bob.record.recorder import put_program
-from bob.run.pool import Pool, ProgramGuests
+from bob.run.checkers import Checkers, checkers_for
+from bob.run.pool import ProgramGuests
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
-from bob.run.program_recording import Mistrust, first_mistrust, trust_trials
-from bob.run.state_queue import BuiltTrees, StateQueue
 
 MOST_TRIED = 50  # crash states for each distinct tree in the budget: many give a known tree
 MOST_MICRO_OPERATIONS = 20_000  # the order takes a bit for each pair
-SAMPLED = 3  # trees for each guest that are checked again at the end: a checker may contradict itself
 MOST_IN_PAIRS = 500  # most operations for asking whether a model allows an unlisted tree
 _STALE = (
     "{} allows old contents in place of missing data. For such a state bob tried three trees: with old contents of the "
@@ -100,8 +95,8 @@ def hold_against(
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        work = _ModelledProgram(guests, case, request, again, apart, before, jobs)
-        _validate_checker(guests, case, (before, after))
+        checkers = checkers_for(guests, case, (before, after), request.host.checks, jobs)
+        work = _ModelledProgram(guests, checkers, case, request, again, apart, before)
         guests.progress.planned(len(models), len(models) * request.budget)
     except Exception as broken:
         reason = _reason(broken, explaining("by models"))
@@ -157,38 +152,15 @@ def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tup
     return found, undecided
 
 
-def _validate_checker(
-    guests: ProgramGuests, case: ProgramCase, ends: tuple[Mapping[str, Node], Mapping[str, Node]]
-) -> None:
-    """Try the checker on built trees, too. Raise CannotBeModelled if it does not judge them as the real ones."""
-    before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
-    program, said = case.work, case.transcript.output
-
-    def ask(agent: Agent) -> list[CheckerAnswer]:
-        put_program(agent, program)
-        asked = trust_trials(program, before, after, said)
-        return TreeBuilder(agent, _root(ends[0])).check(asked, program.seconds)
-
-    try:
-        answers = guests.ask(program, Clock.REAL, ask, title="trust", is_spoilt=True)
-    except UsageError as error:
-        raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
-    match first_mistrust(program, answers):
-        case Mistrust(what, answer, must_refuse=False):
-            raise CannotBeModelled(f"the checker refuses {what}, built in memory: {answer.evidence}")
-        case Mistrust(what):
-            raise CannotBeModelled(f"the checker does not refuse {what}, built in memory")
-
-
 @dataclass(slots=True)
 class _ModelledProgram:
     guests: ProgramGuests
+    checkers: Checkers
     case: ProgramCase
     request: ProbeRequest
     again: ReplayedProgram
     apart: Workings
     before: Mapping[str, Node]
-    jobs: int
     answers: dict[bytes, CheckerAnswer] = field(default_factory=dict)
     pairs: Graph | None = None
 
@@ -199,34 +171,12 @@ class _ModelledProgram:
         budget = self.request.budget
         asked = graph_under(self.again.workload, self.apart, model.promised)
         tries = ModelStates(asked, model.promised, self.again.outputs, MOST_TRIED * budget, budget)
-        known = len(self.answers)
-        builders: dict[Agent, TreeBuilder] = {}
-
-        def begin(agent: Agent) -> None:
-            put_program(agent, self.case.work)
-            builders[agent] = TreeBuilder(agent, _root(self.before))
-
-        def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
-            asked = [CheckerRun(tree, state.output) for state, tree in built]
-            return builders[agent].check(asked, self.case.work.seconds)
-
-        queue = StateQueue(
-            model.name,
-            tries,
-            budget,
-            self.answers,
-            check,
-            again=SAMPLED * self.jobs,
-            seed=self.request.seed,
-            world=self.guests.world(self.case.work),
-            begin=begin,
-        )
-        Pool(self.guests.source, self.guests.image, self.guests.progress).do_all(queue, self.jobs)
-        self.guests.progress.finished(model.name, budget - queue.handed_out)
-        answered = [state for state in queue.states if state.digest in self.answers]
+        done = self.checkers.check(model.name, tries, budget, self.answers, self.request.seed)
+        self.guests.progress.finished(model.name, done.unused)
+        answered = [state for state in done.states if state.digest in self.answers]
         calls = self.again.calls
         parts = parts_of_calls([one.number for one in self.apart.operations], calls)
-        states = [BuiltState(one.output, one.crash.stage.value, self.answers.get(one.digest)) for one in queue.states]
+        states = [BuiltState(one.output, one.crash.stage.value, self.answers.get(one.digest)) for one in done.states]
         allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self.again.outputs)
         looked = ModelLooked(
             model=model.name,
@@ -240,21 +190,24 @@ class _ModelledProgram:
                 is_counted=allowed.is_exact,
             ),
             states=states,
-            tree=lambda place: tries.nodes(queue.states[place]),
-            checks=len(self.answers) - known + queue.rechecks,
-            presence=lambda place: known_presence(parts, queue.states[place].crash.there),
+            tree=lambda place: tries.nodes(done.states[place]),
+            checks=done.runs,
+            presence=lambda place: known_presence(parts, done.states[place].crash.there),
             accepted=[_is_accepted(self.answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
             tellings=self.case.transcript.tellings,
-            lost=queue.lost,
-            disagreed=queue.checked.disagreed,
+            lost=done.lost,
+            disagreed=done.disagreed,
         )
-        without = sorted({name for builder in builders.values() for name in builder.without})
-        left = [f"these states leave out extended attributes: {named(without)}"] if without else []
+        left = [f"these states leave out extended attributes: {named(done.without)}"] if done.without else []
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} also allows garbage, which bob cannot list"] if _allows_garbage(model) else []
         result = judge_model(
-            looked, self.case.transcript.calls, self.again.effects, (*notes, *left, *is_garbage), explaining
+            looked,
+            self.case.transcript.calls,
+            self.again.effects,
+            (*notes, *done.notes, *left, *is_garbage),
+            explaining,
         )
         allows = self._allows(model, tries, is_all=tries.is_all and len(answered) == len(states))
         return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self.before))
@@ -280,10 +233,6 @@ def _but_for_logs(allows: Allows, program: Program, before: Mapping[str, Node]) 
         lambda output, tree: allows.says(output, without_logs(program, before, tree)),
         lambda output, tree: allows.clauses(output, without_logs(program, before, tree)),
     )
-
-
-def _root(tree: Mapping[str, Node]) -> Node:
-    return tree.get("/", Node("directory"))
 
 
 def _is_accepted(answer: CheckerAnswer | None) -> bool | None:

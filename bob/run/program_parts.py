@@ -12,7 +12,7 @@ from bob.answer.result import Result, SubjectResult
 from bob.apm.model import Model
 from bob.apm.model import from_json as model_from_json
 from bob.apm.model import to_json as model_to_json
-from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
+from bob.catalogue.request import CheckPlace, Host, ProbeRequest, request_from_json, request_to_json
 from bob.errors import GuestError, UsageError
 from bob.judge.modelled import crossed
 from bob.program.program import Program
@@ -67,6 +67,7 @@ def is_program(run: RunDirectory) -> bool:
 def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
     asked = run.about()["asked"]
     models = tuple(model_from_json(document) for document in asked["models"])
+    host = replace(host, checks=CheckPlace(asked["checks"]))
     return ProgramPart(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
 
 
@@ -92,6 +93,7 @@ class _ProgramParts:
                 "models": list(map(model_to_json, self.models)),
                 "explores": self.explores,
                 "answers": number == self.first,
+                "checks": request.host.checks.value,
             }
             about = {name: value for name, value in self.run.about().items() if name != "environment"}
             made = RunDirectory.create(self.scratch / f"{number:03d}", {**about, "numbers": [number], "asked": asked})

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from bob.catalogue.probe_files import check_own, parse_finish
-from bob.catalogue.request import Host, ProbeRequest
+from bob.catalogue.request import CheckPlace, Host, ProbeRequest
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
@@ -53,6 +53,7 @@ def program_requests(
     guests: GuestOptions,
     *,
     scheduler: str | None = None,
+    checks: CheckPlace = CheckPlace.AUTO,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
     """Return requests for ``program``: each file system at each of ``paces``, by default those that make a difference
@@ -62,7 +63,8 @@ def program_requests(
     [image] = asked_images(
         (image,), guests, systems, completion=exploration.completion, scheduler=scheduler, progress=progress
     )
-    asked = [request(one, exploration, image, guests.host(scheduler)) for one in made]
+    host = replace(guests.host(scheduler), checks=checks)
+    asked = [request(one, exploration, image, host) for one in made]
     each = tuple(dict.fromkeys(paces))
     return [replace(one, pace=pace) for one in asked for pace in each or Pace.on(one.configuration.fs.commit)]
 

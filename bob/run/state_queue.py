@@ -1,13 +1,15 @@
-"""The distinct states of a model as a queue: guests build them in batches, and a checker looks at each."""
+"""The distinct states of a model as a queue: agents build them in batches, and a checker looks at each."""
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from bob.agent.client import Agent, what_happened
-from bob.apm.model_states import ModelState, ModelStates
+from bob.apm.model_states import ModelState
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node
@@ -22,15 +24,39 @@ BuiltTrees = Sequence[tuple[ModelState, Mapping[str, Node]]]
 TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
+class Tries(Protocol):
+    """States to be tried, in the order of work."""
+
+    def __iter__(self) -> Iterator[ModelState]: ...
+
+    def nodes(self, state: ModelState) -> Mapping[str, Node]:
+        """Return the tree of a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Some ``states`` of ``tries`` once more."""
+
+    tries: Tries
+    states: Sequence[ModelState]
+
+    def __iter__(self) -> Iterator[ModelState]:
+        return iter(self.states)
+
+    def nodes(self, state: ModelState) -> Mapping[str, Node]:
+        return self.tries.nodes(state)
+
+
 class StateQueue(JobQueue):
     """Hands out the states of ``tries`` without an answer, ``most`` at the most, and fills ``answers``. A checker may
     contradict itself, so ``again`` of them, drawn by ``seed``, are checked twice, as are those whose check did not end
-    in time; no guest starts only for these. ``lost`` says why some have no answer."""
+    in time; no guest starts only for these. ``lost`` says why some have no answer. Progress counts the
+    states, unless this ``is_control``, and another queue had them."""
 
     def __init__(
         self,
         name: str,
-        tries: ModelStates,
+        tries: Tries,
         most: int,
         answers: dict[bytes, CheckerAnswer],
         check: TreeCheck,
@@ -39,6 +65,7 @@ class StateQueue(JobQueue):
         seed: int = 1,
         world: Path | None = None,
         begin: Callable[[Agent], None] = lambda _agent: None,
+        is_control: bool = False,
     ) -> None:
         super().__init__(Clock.REAL, world=world, begin=begin)
         self.name, self.check, self.batches = name, check, Batches(BATCH)
@@ -49,8 +76,9 @@ class StateQueue(JobQueue):
         self.lock = threading.Lock()  # guards the answers, and all of this but :meth:`next`
         self._made, self._most, self._tries = iter(tries), most, tries
         self._again, self._random = again, Random(seed)
-        self._asked: list[ModelState] = []
-        self._is_over = False
+        self.asked: list[ModelState] = []  # those states that had no answer
+        self.is_control = is_control
+        self._is_over = self._comes_again = False
 
     def next(self, *, has_guest: bool) -> Job | Errand | Idle:
         if self._jobs:
@@ -63,7 +91,8 @@ class StateQueue(JobQueue):
             return Idle.OVER
         if self.under_way:
             return Idle.WAIT
-        some, self._asked = self._to_recheck(), []
+        some = [] if self._comes_again else self._to_recheck()
+        self._comes_again = True
         size = self.batches.size
         self._jobs.extend(
             _BatchJob(self, self._built(some[at : at + size]), is_first=False) for at in range(0, len(some), size)
@@ -82,14 +111,14 @@ class StateQueue(JobQueue):
             if made.digest not in self.checked.answers:
                 new += self._built([made])
                 size += sum(node.size for node in new[-1][1].values())
-        self._asked += [state for state, _tree in new]
+        self.asked += [state for state, _tree in new]
         self.handed_out += len(new)
         return new
 
     def _to_recheck(self) -> list[ModelState]:
         answers = self.checked.answers
-        hung = [one for one in self._asked if (answer := answers.get(one.digest)) and answer.code is None]
-        return [*hung[:MOST_HUNG], *self._random.sample(self._asked, min(self._again, len(self._asked)))]
+        hung = [one for one in self.asked if (answer := answers.get(one.digest)) and answer.code is None]
+        return [*hung[:MOST_HUNG], *self._random.sample(self.asked, min(self._again, len(self.asked)))]
 
     def _built(self, states: Iterable[ModelState]) -> list[tuple[ModelState, Mapping[str, Node]]]:
         return [(state, self._tries.nodes(state)) for state in states]
@@ -114,7 +143,7 @@ class _BatchJob(Job):
             new = sum(queue.checked.take(state.digest, answer) for (state, _tree), answer in checked)
             queue.rechecks += 0 if self._is_first else len(answers)
             self._end()
-        tell(new)
+        tell(0 if queue.is_control else new)
         return True
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:

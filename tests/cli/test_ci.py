@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any, NoReturn
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -20,9 +21,10 @@ from packaging.specifiers import SpecifierSet
 from bob.answer.answer import Way
 from bob.answer.document import to_json
 from bob.answer.result import Result
+from bob.catalogue.request import CheckPlace
 from bob.claim.verdict import Verdict
 from bob.documents import opened
-from bob.errors import GuestError
+from bob.errors import GuestError, UsageError
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
@@ -99,6 +101,30 @@ def test_a_program_as_junit(bob: Bob) -> None:
         "replace-mv: xfs": ["system-out"],
         "replace-mv: btrfs": ["error"],
     }
+
+
+def test_the_place_of_a_checker_is_asked_for(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all commands that hold programs against models."""
+    places: list[CheckPlace] = []
+
+    def requests(*_asked: Any, checks: CheckPlace, **_more: Any) -> NoReturn:
+        places.append(checks)
+        raise UsageError("no more is asked")
+
+    monkeypatch.setattr("bob.cli.app.program_requests", requests)
+    monkeypatch.setattr("bob.run.model_change.program_requests", requests)
+    for asked in (
+        ("app", "replace-mv", "--model", "ext4-o"),
+        ("apm", "what-if", "ext4-o", "-safe rename", "--out", "m.json", "--app", "replace-mv"),
+        ("reproduce", "ccfs", "--app", "git-commit"),
+    ):
+        bob(*asked)
+        bob(*asked, "--checks", "host")
+        bob(*asked, "--checks", "guest")
+        assert places == [CheckPlace.AUTO, CheckPlace.HOST, CheckPlace.GUEST]
+        places.clear()
+    ended = bob("app", "replace-mv", "--model", "ext4-o", "--checks", "cellar")
+    assert (ended.code, places) == (2, []) and "'auto', 'host', 'guest'" in ended.err
 
 
 def test_a_program_that_is_only_checked_as_json(bob: Bob) -> None:

@@ -457,7 +457,7 @@ def test_help_shows_the_defaults_of_the_file(bob: Bob) -> None:
         (
             "[probe]\nfs = 1",
             "bob.toml: unknown key 'probe'",
-            snapshot("hint: the known keys: image, jobs, budget, cache"),
+            snapshot("hint: the known keys: image, jobs, budget, checks, cache"),
         ),
         (
             "jobs = 'many'",

@@ -21,7 +21,7 @@ from bob.apm.clauses import every_clause
 from bob.apm.model import Model, load
 from bob.apm.named import named_model
 from bob.apm.what_if import what_if
-from bob.catalogue.request import Host, ProbeRequest
+from bob.catalogue.request import CheckPlace, Host, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.cli.ci import exit_of
 from bob.errors import Exit, UsageError
@@ -54,6 +54,7 @@ from bob.witness.results import tell_results
 from planted_in_c import PLANTED_IN_C, compiled
 from planted_programs import LIBRARY, PLANTED, fault, model_of
 from tests.apm.cases import LETTER_OF_POSIX, model
+from wording import line_with
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 MADE = "touch f; mknod n c 1 3"
@@ -642,6 +643,33 @@ def test_stores_through_mappings_are_recorded_at_once_at_the_next_pace(
     assert len(every) == 2 and all(" store(" in one for one in every)
 
 
+def test_on_the_host_a_checker_says_what_it_says_in_guests(tmp_path: Path) -> None:
+    """To the letter: each way to break the program, and its reason."""
+    program, found = BY_NAME["rename-before-fsync"].program(mended=False), []
+    for place in (CheckPlace.HOST, CheckPlace.GUEST):
+        asked = replace(request(), host=Host(checks=place))
+        answers, _path = try_program(program, [asked], tmp_path / place, Silent(), (POSIX,), explores=False)
+        found += answers.models
+    on_host, in_guest = found
+    assert on_host.answer == in_guest.answer and on_host.answer.verdict is Verdict.FAILS
+    assert checks(on_host).runs > checks(in_guest).runs and checks(on_host).trees == checks(in_guest).trees
+    [note] = set(on_host.notes) - set(in_guest.notes)
+    assert note.startswith("the checker ran on the host, in sandboxes; guests ran it again on the ")
+    assert set(in_guest.notes) < set(on_host.notes)
+
+
+def test_a_checker_that_answers_differently_on_the_host_is_not_believed(tmp_path: Path) -> None:
+    """This one depends on the kernel, but on no tree of the trials."""
+    asks = 'test -e "$1/f" && exit 0; test -s "$2" && exit 10; case "$(uname -r)" in 6.1.*) exit 0;; esac; exit 11'
+    [found] = by_models(scripts("rm f; touch f; sync f .; echo done", asks), tmp_path, POSIX).models
+    assert (found.answer.verdict, found.answer.reason) == (
+        Verdict.UNKNOWN,
+        snapshot(
+            "the checker answers differently on the host and in a guest: of one tree and output it ends with 11 and with 0"
+        ),
+    )
+
+
 def test_logs_of_a_program_are_not_in_the_states_of_a_model(tmp_path: Path) -> None:
     program = scripts(
         "echo more >> log; echo text > f; sync f; echo more >> log; echo saved",
@@ -732,3 +760,6 @@ exit 0
     answer = found.answer
     assert (answer.verdict, answer.reason, allowed(found).is_all) == (Verdict.HOLDS, None, True)
     assert checks(found).runs > checks(found).trees > 1
+    assert line_with(found.notes, "1:2") == snapshot(
+        "the checker ran in guests: the sandbox was lost: /a of 1:2 cannot be made: Invalid argument"
+    ), "a sandbox has one user"

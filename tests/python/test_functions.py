@@ -21,7 +21,7 @@ import bob.run.prober
 import bob.run.programs
 from bob.apm.model import save
 from bob.apm.named import named_model, named_models
-from bob.catalogue.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
+from bob.catalogue.request import DEFAULT_IMAGE, DEFAULT_MODEL, CheckPlace, Host, ProbeRequest
 from bob.catalogue.sets import RowSet
 from bob.cli.help_page import contexts
 from bob.crash.caches import CACHES
@@ -167,6 +167,27 @@ def test_a_program_is_held_against_models_with_a_file_system_and_without(elsewhe
     assert [one.pace for one in requests] == [Pace.SLOW, Pace.BUSY]
     *_, models, explores = asked(lambda: bob.app("replace-rename", fs="ext4"))
     assert (models, explores) == ([], True)
+
+
+def test_the_place_of_a_checker_is_asked_for_in_python_and_in_bob_toml() -> None:
+    def place(**more: str) -> CheckPlace:
+        _program, [request], *_ = asked(lambda: bob.app("replace-rename", model="ext4-o", **more))
+        found: CheckPlace = request.host.checks
+        return found
+
+    assert [place(), place(checks="host"), place(checks="guest")] == [
+        CheckPlace.AUTO,
+        CheckPlace.HOST,
+        CheckPlace.GUEST,
+    ]
+    Path("bob.toml").write_text('checks = "guest"\n')
+    assert [place(), place(checks="auto")] == [CheckPlace.GUEST, CheckPlace.AUTO]
+    Path("bob.toml").write_text('checks = "cellar"\n')
+    with pytest.raises(UsageError, match="invalid checks 'cellar'; expected \"auto\""):
+        place()
+    Path("bob.toml").unlink()
+    with pytest.raises(UsageError, match="invalid checks 'cellar'; expected one of auto, host, guest"):
+        place(checks="cellar")
 
 
 def test_what_bob_toml_says_is_read_by_each_call_and_the_call_wins() -> None:

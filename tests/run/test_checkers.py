@@ -1,0 +1,243 @@
+"""Sandboxes run a program's checker and guests control them, or guests do it: both are made up here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+import samples_of_runs as samples
+from bob.agent.client import AgentBroken
+from bob.agent.loss import SandboxLost
+from bob.apm.model_states import ModelStates
+from bob.catalogue.request import CheckPlace
+from bob.errors import BobError, GuestError, ImageError, UsageError
+from bob.observe.observation import Node
+from bob.program.answer import CheckerAnswer, CheckerRun
+from bob.program.program import EMPTIED
+from bob.program.transcript import ProgramCase, Transcript
+from bob.progress import Silent
+from bob.run import checkers, pool
+from bob.run.agents import Sandboxes
+from bob.run.checkers import SAMPLED, TriedStates, checkers_for
+from bob.run.pool import ProgramGuests
+from bob.run.program_protocol import CannotBeModelled
+from tests.apm.cases import NOTHING, graph_of
+
+FINE, CORRUPT = CheckerAnswer(0, ""), CheckerAnswer(11, "in a guest")
+GUEST, HOST = "guest", "host"
+Run = CheckerRun[Mapping[str, Node]]
+
+
+@dataclass(eq=False)
+class MadeUp:
+    """An agent."""
+
+    where: str
+    is_sound: bool = True
+
+
+@dataclass
+class Machines:
+    """Made-up guests and sandboxes; ``saying`` is told where a checker runs and on what, and may raise."""
+
+    saying: Callable[[str, Run], CheckerAnswer]
+    asked: Counter[str] = field(default_factory=Counter)
+    trials: Counter[str] = field(default_factory=Counter)
+
+    @contextmanager
+    def agent_in(self, guests: object, *_: object) -> Iterator[object]:
+        yield MadeUp(HOST if isinstance(guests, Sandboxes) else GUEST)
+
+    def builder(self, agent: Any, _root: Node) -> SimpleNamespace:
+        def check(asked: Sequence[Run], _seconds: float) -> list[CheckerAnswer]:
+            if any(one.spoiler for one in asked):
+                self.trials[agent.where] += 1
+                return [self.of_trial(agent.where, one) for one in asked]
+            self.asked[agent.where] += len(asked)
+            return [self.saying(agent.where, one) for one in asked]
+
+        return SimpleNamespace(check=check, without=("user.x",) if agent.where == GUEST else ())
+
+    def of_trial(self, _where: str, asked: Run) -> CheckerAnswer:
+        return CheckerAnswer(10, "") if asked.spoiler == EMPTIED else FINE
+
+
+def is_refused(asked: Run) -> bool:
+    """A quarter of the states: that with the first sector of the operation, and without the second."""
+    content = asked.state["/a"].content
+    return content.startswith(b"[op") and not content[512:].startswith(b"[op")
+
+
+def usual(where: str, asked: Run) -> CheckerAnswer:
+    return CheckerAnswer(11, f"in a {where}") if is_refused(asked) else FINE
+
+
+@pytest.fixture
+def machines(monkeypatch: pytest.MonkeyPatch) -> Machines:
+    made = Machines(usual)
+    monkeypatch.setattr(pool, "agent_in", made.agent_in)
+    monkeypatch.setattr(pool, "ensure_world", lambda *_: None)
+    monkeypatch.setattr(checkers, "put_program", lambda *_: None)
+    monkeypatch.setattr(checkers, "TreeBuilder", made.builder)
+    monkeypatch.setattr(checkers, "unpacked", lambda *_: None)
+    monkeypatch.setattr(checkers, "why_none", lambda _root: None)
+    return made
+
+
+CASE: ProgramCase = samples.program_case(Transcript(b"", (), 7, (), None))
+ENDS = {"/": Node("directory")}, {"/": Node("directory"), "/a": Node("file", 2)}
+
+
+def chosen(checks: CheckPlace) -> checkers.Checkers:
+    image: Any = SimpleNamespace(root=None)
+    nothing: Any = None
+    return checkers_for(ProgramGuests(nothing, image, Silent()), CASE, ENDS, checks, 2)
+
+
+def checked(machines: Machines, checks: CheckPlace = CheckPlace.AUTO) -> tuple[TriedStates, dict[bytes, CheckerAnswer]]:
+    answers: dict[bytes, CheckerAnswer] = {}
+    tries = ModelStates(graph_of("write /a 0 4096", "write /a 0 4096"), NOTHING, [b"", b""], 10_000)
+    by = chosen(checks)
+    machines.asked.clear()
+    done = by.check("a-model", tries, 1000, answers, 1)
+    assert len(done.states) == 2**8
+    return done, answers
+
+
+@pytest.mark.parametrize("checks", [CheckPlace.AUTO, CheckPlace.HOST])
+def test_guests_check_again_all_that_sandboxes_refuse_and_some_of_the_rest(
+    machines: Machines, checks: CheckPlace
+) -> None:
+    done, answers = checked(machines, checks)
+    refused = 2**8 // 4
+    assert Counter(answer.code for answer in answers.values()) == {0: 2**8 - refused, 11: refused}
+    assert {answer.printed for answer in answers.values()} == {"", "in a guest"}, "the guest's words count"
+    assert machines.asked == {HOST: 2**8 + 2 * SAMPLED, GUEST: refused + 2 * SAMPLED}
+    assert (done.runs, done.lost, done.disagreed) == (sum(machines.asked.values()), None, None)
+    assert done.without == ["user.x"] and done.unused == 1000 - 2**8
+    assert done.notes == snapshot(
+        (
+            "the checker ran on the host, in sandboxes; guests ran it again on the 64 trees that it refused, and on 6 others",
+        )
+    )
+
+
+def test_only_guests_check_where_the_user_wants_it(machines: Machines) -> None:
+    done, answers = checked(machines, CheckPlace.GUEST)
+    assert machines.asked == {GUEST: 2**8 + 2 * SAMPLED} and machines.trials == {GUEST: 1}
+    assert (done.runs, done.lost, done.disagreed, done.notes) == (2**8 + 2 * SAMPLED, None, None, ())
+    assert sum(answer.code == 11 for answer in answers.values()) == 2**8 // 4
+
+
+@pytest.mark.parametrize(("on_host", "in_guest"), [(11, 0), (0, 11), (11, 12)])
+def test_a_checker_that_answers_differently_on_the_host_is_told(
+    machines: Machines, on_host: int, in_guest: int
+) -> None:
+    """The sample finds one that accepts too much everywhere; one that refuses too much is always found."""
+
+    def saying(where: str, _asked: Run) -> CheckerAnswer:
+        return CheckerAnswer(on_host if where == HOST else in_guest, "")
+
+    machines.saying = saying
+    done, _answers = checked(machines)
+    assert done.disagreed == (
+        "the checker answers differently on the host and in a guest: of one tree and output it ends with"
+        f" {on_host} and with {in_guest}"
+    )
+
+
+def test_one_tree_that_only_the_host_refuses_is_found(machines: Machines) -> None:
+    first: list[bytes] = []
+
+    def saying(where: str, asked: Run) -> CheckerAnswer:
+        if is_refused(asked) and not first:
+            first.append(asked.state["/a"].content)
+        is_it = where == HOST and first and asked.state["/a"].content == first[0]
+        return CORRUPT if is_it else FINE
+
+    machines.saying = saying
+    assert "ends with 11 and with 0" in (checked(machines)[0].disagreed or "")
+
+
+def test_a_check_that_hangs_on_the_host_alone_has_the_answer_of_the_guest(machines: Machines) -> None:
+    machines.saying = lambda where, asked: CheckerAnswer(None, "") if where == HOST and is_refused(asked) else FINE
+    done, answers = checked(machines)
+    assert set(answers.values()) == {FINE} and (done.lost, done.disagreed) == (None, None)
+
+
+def test_what_a_sandbox_loses_is_left_to_guests_and_what_these_lose_is_unknown(machines: Machines) -> None:
+    def saying(where: str, asked: Run) -> CheckerAnswer:
+        if is_refused(asked) and where in unlucky:
+            raise SandboxLost("check started more than 500 processes and threads")
+        return FINE
+
+    machines.saying, unlucky = saying, [HOST]
+    done, answers = checked(machines)
+    assert len(answers) == 2**8 and (done.lost, done.disagreed) == (None, None)
+    assert done.notes[1].endswith(
+        ": the sandbox was lost while checking: check started more than 500 processes and threads"
+    )
+    unlucky.append(GUEST)
+    done, answers = checked(machines)
+    assert len(answers) < 2**8 and "500 processes" in (done.lost or "")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("bubblewrap is not installed", "bubblewrap is not installed"),
+        (SandboxLost("it ended: no"), "the sandbox was lost: it ended: no"),
+        (AgentBroken("the agent failed at check_built"), "the agent failed at check_built"),
+        (ImageError("root.erofs cannot be unpacked: no"), "root.erofs cannot be unpacked: no"),
+        (UsageError("no"), "its tree cannot be built in memory: no"),
+    ],
+)
+def test_where_no_sandbox_is_to_be_had_guests_check_and_the_answer_says_why(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, fault: str | BobError, said: str
+) -> None:
+    def of_trial(where: str, asked: Run) -> CheckerAnswer:
+        if where == HOST and isinstance(fault, BobError):
+            raise fault
+        return Machines.of_trial(machines, where, asked)
+
+    monkeypatch.setattr(machines, "of_trial", of_trial)
+    monkeypatch.setattr(checkers, "why_none", lambda _root: fault if isinstance(fault, str) else None)
+    done, _answers = checked(machines)
+    assert set(machines.asked) == {GUEST}
+    assert done.notes == (f"the checker ran in guests: {said}",)
+    with pytest.raises(GuestError, match=said) as refused:
+        chosen(CheckPlace.HOST)
+    assert "--checks auto" in (refused.value.hint or "")
+
+
+def test_a_checker_whose_trials_differ_on_the_host_is_left_to_guests(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where it needs another user than root: there is no other one in a sandbox."""
+    monkeypatch.setattr(
+        machines, "of_trial", lambda where, one: FINE if where == HOST else Machines.of_trial(machines, where, one)
+    )
+    done, _answers = checked(machines)
+    assert done.notes == snapshot(
+        ("the checker ran in guests: on trials it ends with [0, 0, 0] there, and with [0, 0, 10] in a guest",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "spoilt", "said"), [(11, 10, "refuses the tree after the setup"), (0, 0, "does not refuse")]
+)
+def test_a_checker_that_judges_built_trees_otherwise_is_of_no_use_for_models(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, code: int, spoilt: int, said: str
+) -> None:
+    monkeypatch.setattr(
+        machines, "of_trial", lambda _where, asked: CheckerAnswer(spoilt if asked.spoiler else code, "")
+    )
+    with pytest.raises(CannotBeModelled, match=said):
+        chosen(CheckPlace.AUTO)
