@@ -56,13 +56,22 @@ class ModelLooked:
     disagreed: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedModel:
+    """The answer of a model. It shows the trees of some states: the first of each way to break the program, and of each
+    reason for it."""
+
+    result: SubjectResult
+    shown: Sequence[int]
+
+
 def judge_model(
     looked: ModelLooked,
     calls: Sequence[SystemCall],
     effects: Effects | None,
     notes: Sequence[str],
     explaining: Explaining | None = None,
-) -> SubjectResult:
+) -> JudgedModel:
     """Return the answer of a model about a program. bob trusts the checker as much as on a real file system."""
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
@@ -97,13 +106,21 @@ def judge_model(
     verdict, reasons = verdict_of(ways, reasons, is_believed=not looked.disagreed, where="on some states")
     silent = () if any(state.told for state in looked.states) or looked.tellings else (NOTHING_TOLD,)
     reason = reasons[0] if verdict is Verdict.UNKNOWN else None
-    return SubjectResult(
+    result = SubjectResult(
         looked.model,
         answers=(Answer(CHECKER, verdict, NOTHING, ways, reason=reason),),
         checks=Checks(0, len(looked.states), looked.checks),
         model=looked.allowed,
         notes=(*notes, *explaining.notes, *silent, *(reasons if verdict is Verdict.FAILS else ())),
     )
+    shown = [*(places[0] for places in refused.values()), *(outcome for _window, outcome in reliances.shown)]
+    return JudgedModel(result, tuple(dict.fromkeys(shown)))
+
+
+def disbelieved(result: SubjectResult, reason: str) -> SubjectResult:
+    """Return the answer of a model after its checker has lost bob's trust."""
+    answer = replace(result.answer, verdict=Verdict.UNKNOWN, reason=reason)
+    return replace(result, answers=(answer,))
 
 
 def unknown(model: str, about: str, reason: str) -> SubjectResult:

@@ -97,6 +97,7 @@ class Reliances:
         # For each window: by the trees alone, and with ``known``.
         self._accepted: dict[int, tuple[Presences, Presences]] = {}
         self._kept_names: dict[int, frozenset[int]] = {}
+        self.shown: list[tuple[int, int]] = []  # the first refused tree (window, outcome) of each reason so far
 
     @classmethod
     def of_looked(
@@ -143,6 +144,8 @@ class Reliances:
             explanation = by_then(folded(explanation, there, self._groups), told_by)
             if not self._windows[place].accepted:
                 explanation = missing_by_then(there, told_by)
+            if explanation.need not in alike:
+                self.shown.append((place, outcome))
             first = alike.setdefault(explanation.need, explanation)
             found[first] = found.get(first, 0) + 1
             windows.setdefault(first, place)

@@ -1,10 +1,10 @@
 """Guests, or sandboxes on the host, run a program's checker on trees that models allow. Guests control sandboxes: they
-run the checker again on each tree that it refuses, and on a sample of the others."""
+run the checker again on each tree that an answer shows, and on a sample of all."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -24,35 +24,21 @@ from bob.run.agents import Sandboxes
 from bob.run.pool import ProgramGuests
 from bob.run.program_protocol import CannotBeModelled
 from bob.run.program_recording import Mistrust, first_mistrust, trust_trials
-from bob.run.state_queue import Again, BuiltTrees, StateQueue, Tries
+from bob.run.state_queue import MOST_HUNG, Again, BuiltTrees, StateQueue, Tries
 from bob.sandbox.agents import why_none
 from bob.sandbox.bubblewrap import owner
 from bob.text import plural
 
-SAMPLED = 3  # trees for each guest that are checked again: a checker may contradict itself
+SAMPLED = 3  # trees for each of the hands, at the least, that are checked again: a checker may contradict itself
+SHARE = 20  # after the host, guests check at least one of so many trees
 Ends = tuple[Mapping[str, Node], Mapping[str, Node]]  # the trees after the setup and after a clean end
-Answers = Mapping[bytes, CheckerAnswer]
 
 
-@dataclass(frozen=True, slots=True)
-class TriedStates:
-    """The distinct ``states`` that were tried, the ``runs`` of the checker, and how many fewer than planned were
-    ``unused``. ``lost`` says why some were not checked, ``disagreed`` how the checker contradicted itself; ``without``
-    are extended attributes that no built tree has."""
-
-    states: Sequence[ModelState]
-    runs: int
-    unused: int
-    lost: str | None
-    disagreed: str | None
-    without: Sequence[str]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Checkers:
     """The ``hands`` that run the checker of ``program``: ``guests``, or sandboxes over ``jobs`` processors. ``root`` is
-    that of each tree. ``why_guests`` says why not sandboxes; empty if the user wants it so."""
+    that of each tree. ``why_guests`` says why not sandboxes; empty if the user wants it so. On the trees ``controlled``
+    guests answered as the host; ``differing`` says how one did not."""
 
     program: Program
     root: Node
@@ -60,84 +46,158 @@ class Checkers:
     guests: ProgramGuests
     hands: ProgramGuests
     why_guests: str = ""
+    controlled: set[bytes] = field(default_factory=set)
+    differing: str | None = None
+
+    @property
+    def is_on_host(self) -> bool:
+        return self.hands is not self.guests
 
     def check(
         self, title: str, tries: Tries, budget: int, answers: dict[bytes, CheckerAnswer], seed: int
     ) -> TriedStates:
         """Run the checker on states of ``tries`` without an answer, ``budget`` at the most, and fill ``answers``."""
-        builders: dict[Agent, TreeBuilder] = {}
+        tried = TriedStates(self, tries, budget, answers, Random(seed))
+        tried.ask(title, SAMPLED * self.jobs, seed)
+        return tried
+
+
+class TriedStates:
+    """The distinct ``states`` of ``tries`` that were tried, ``most`` at the most, and the ``runs`` of the checker that
+    filled ``answers``. ``lost`` says why some were not checked, ``disagreed`` why bob does not trust the checker."""
+
+    def __init__(
+        self, checkers: Checkers, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer], random: Random
+    ) -> None:
+        self._checkers, self._tries, self._most, self._answers, self._random = checkers, tries, most, answers, random
+        self.states: Sequence[ModelState] = ()
+        self.runs = self.unused = 0
+        self.lost: str | None = None
+        self._disagreed: str | None = None
+        self._builders: dict[Agent, TreeBuilder] = {}
+        self._asked: Sequence[ModelState] = ()  # states that had no answer
+        self._controlled: set[bytes] = set()
+        self._left: Sequence[ModelState] = ()  # those that the host has left without an answer
+        self._why_left: str | None = None
+
+    @property
+    def disagreed(self) -> str | None:
+        return self._disagreed or self._checkers.differing
+
+    @property
+    def without(self) -> list[str]:
+        """The extended attributes that no built tree has."""
+        return sorted({name for builder in self._builders.values() for name in builder.without})
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self._checkers.is_on_host:
+            why = self._checkers.why_guests
+            return (f"the checker ran in guests: {why}",) if why else ()
+        again = (
+            f"guests ran it again on {plural(len(self._controlled), 'tree')}: all that this answer shows, and a sample"
+        )
+        told = [f"the checker ran on the host, in sandboxes; {again}"]
+        if self._left:
+            told.append(f"only guests ran the checker on {plural(len(self._left), 'tree')}: {self._why_left}")
+        return tuple(told)
+
+    def ask(self, title: str, again: int, seed: int) -> None:
+        queue = self._queue(title, self._tries, self._answers, again=again, seed=seed)
+        self._checkers.hands.pool().do_all(queue, self._checkers.jobs)
+        self.states, self.unused, self._asked = queue.states, self._most - queue.handed_out, queue.asked
+        self.runs, self.lost, self._disagreed = queue.checked.count, queue.lost, queue.checked.disagreed
+        if self._checkers.is_on_host:
+            self._left = [one for one in self._asked if one.digest not in self._answers]
+            self._why_left, self.lost = queue.lost, None
+
+    def control(self, title: str, shown: Iterable[int]) -> bool:
+        """Let guests check the trees of the states ``shown`` after the host; the first time also a sample, and what the
+        host has left. Return whether they checked any: guests' answers count, so judge again."""
+        if not self._checkers.is_on_host:
+            return False
+        chosen = [self.states[place] for place in shown]
+        left: Sequence[ModelState] = ()
+        if not self._controlled:
+            chosen += self._sample()
+            hung = [one for one in self._asked if self._has_hung(one)]
+            left = [*self._left, *hung[:MOST_HUNG]]
+        known = self._checkers.controlled | self._controlled
+        new = {one.digest: one for one in (*chosen, *left) if one.digest not in known}
+        self._controlled.update(one.digest for one in chosen)
+        if new:
+            self._ask_guests(title, list(new.values()))
+        return bool(new)
+
+    def _sample(self) -> list[ModelState]:
+        ended = [one for one in self._asked if one.digest in self._answers and not self._has_hung(one)]
+        most = max(SAMPLED * self._checkers.jobs, -(-len(ended) // SHARE))
+        return self._random.sample(ended, min(most, len(ended)))
+
+    def _has_hung(self, state: ModelState) -> bool:
+        answer = self._answers.get(state.digest)
+        return answer is not None and answer.code is None
+
+    def _ask_guests(self, title: str, states: Sequence[ModelState]) -> None:
+        checkers = self._checkers
+        checkers.guests.progress.step(f"{title}: guests check {plural(len(states), 'tree')}, too")
+        queue = self._queue(title, Again(self._tries, states), {}, is_control=True)
+        checkers.guests.pool().do_all(queue, min(checkers.jobs, len(states)))
+        self.runs += queue.checked.count
+        self._disagreed = self._disagreed or queue.checked.disagreed
+        self.lost = self.lost or queue.lost
+        for state in states:
+            on_host, in_guest = self._answers.get(state.digest), queue.checked.answers.get(state.digest)
+            if on_host is None or on_host.code is None:
+                if in_guest is not None:
+                    self._answers[state.digest] = in_guest
+            elif in_guest is None or in_guest.code is None:
+                why = queue.lost or "the checker did not end in a guest"
+                self._disagreed = self._disagreed or f"guests could not control the checker on the host: {why}"
+            elif in_guest.code != on_host.code:
+                checkers.differing = checkers.differing or _differing(on_host.code, in_guest.code)
+            else:
+                self._answers[state.digest] = in_guest  # in the words of the guest
+                checkers.controlled.add(state.digest)
+
+    def _queue(
+        self,
+        title: str,
+        tries: Tries,
+        answers: dict[bytes, CheckerAnswer],
+        *,
+        again: int = 0,
+        seed: int = 1,
+        is_control: bool = False,
+    ) -> StateQueue:
+        checkers = self._checkers
 
         def begin(agent: Agent) -> None:
-            put_program(agent, self.program)
-            builders[agent] = TreeBuilder(agent, self.root)
+            put_program(agent, checkers.program)
+            self._builders[agent] = TreeBuilder(agent, checkers.root)
 
         def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
             asked = [CheckerRun(tree, state.output) for state, tree in built]
-            return builders[agent].check(asked, self.program.seconds)
+            return self._builders[agent].check(asked, checkers.program.seconds)
 
-        world, again = self.guests.world(self.program), SAMPLED * self.jobs
-        queue = StateQueue(title, tries, budget, answers, check, again=again, seed=seed, world=world, begin=begin)
-        self.hands.pool().do_all(queue, self.jobs)
-        chosen = Controlled() if self.hands is self.guests else Controlled.of(queue.asked, answers, again, seed)
-        control = StateQueue(
-            title, Again(tries, chosen.states), budget, {}, check, world=world, begin=begin, is_control=True
-        )
-        if chosen.states:
-            self.guests.progress.step(f"{title}: guests check {plural(len(chosen.states), 'tree')}, too")
-            self.guests.pool().do_all(control, self.jobs)
-        in_guests = control.checked.answers
-        disagreed = queue.checked.disagreed or _differing(answers, in_guests)
-        answers.update({tree: one for tree, one in in_guests.items() if tree not in answers or one.code is not None})
-        return TriedStates(
-            states=queue.states,
-            runs=queue.checked.count + control.checked.count,
-            unused=budget - queue.handed_out,
-            lost=queue.lost if self.hands is self.guests else control.lost,
-            disagreed=disagreed,
-            without=sorted({name for builder in builders.values() for name in builder.without}),
-            notes=self._notes(chosen, queue.lost),
+        world = checkers.guests.world(checkers.program)
+        return StateQueue(
+            title,
+            tries,
+            self._most,
+            answers,
+            check,
+            again=again,
+            seed=seed,
+            world=world,
+            begin=begin,
+            is_control=is_control,
         )
 
-    def _notes(self, chosen: Controlled, lost: str | None) -> tuple[str, ...]:
-        if self.hands is self.guests:
-            return (f"the checker ran in guests: {self.why_guests}",) if self.why_guests else ()
-        again = f"the {plural(len(chosen.refused), 'tree')} that it refused, and on {len(chosen.sample)} others"
-        told = [f"the checker ran on the host, in sandboxes; guests ran it again on {again}"]
-        if chosen.unanswered:
-            told.append(f"only guests ran the checker on {plural(len(chosen.unanswered), 'tree')}: {lost}")
-        return tuple(told)
 
-
-@dataclass(frozen=True, slots=True)
-class Controlled:
-    """States whose trees a guest checks after the host: those that the checker ``refused``, a ``sample`` of those that
-    it accepted, and those that the host has left ``unanswered``."""
-
-    refused: Sequence[ModelState] = ()
-    sample: Sequence[ModelState] = ()
-    unanswered: Sequence[ModelState] = ()
-
-    @classmethod
-    def of(cls, asked: Sequence[ModelState], answers: Answers, most: int, seed: int) -> Controlled:
-        unanswered = [state for state in asked if state.digest not in answers]
-        answered = [(state, answers[state.digest]) for state in asked if state.digest in answers]
-        refused = [state for state, answer in answered if answer.consequence is not None]
-        accepted = [state for state, answer in answered if answer.consequence is None]
-        return cls(refused, Random(seed).sample(accepted, min(most, len(accepted))), unanswered)
-
-    @property
-    def states(self) -> list[ModelState]:
-        return [*self.refused, *self.sample, *self.unanswered]
-
-
-def _differing(on_host: Answers, in_guests: Answers) -> str | None:
-    """Return how the checker answers differently on one tree after one output; None if it does not."""
-    for digest, answer in in_guests.items():
-        first = on_host[digest].code if digest in on_host else None
-        if first is not None and answer.code is not None and first != answer.code:
-            ends = f"of one tree and output it ends with {first} and with {answer.code}"
-            return f"the checker answers differently on the host and in a guest: {ends}"
-    return None
+def _differing(on_host: int | None, in_guest: int | None) -> str:
+    ends = f"of one tree and output it ends with {on_host} and with {in_guest}"
+    return f"the checker answers differently on the host and in a guest: {ends}"
 
 
 def checkers_for(guests: ProgramGuests, case: ProgramCase, ends: Ends, checks: CheckPlace, jobs: int) -> Checkers:

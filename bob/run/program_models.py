@@ -22,7 +22,16 @@ from bob.apm.trees import observed_tree
 from bob.catalogue.request import ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.judge.looked import Looked
-from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
+from bob.judge.modelled import (
+    BuiltState,
+    JudgedModel,
+    Key,
+    ModelLooked,
+    disbelieved,
+    judge_model,
+    refused_trees,
+    unknown,
+)
 from bob.judge.reliance import Explaining
 from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
@@ -31,7 +40,7 @@ from bob.program.transcript import ProgramCase
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replay import ReplayedProgram
-from bob.run.checkers import Checkers, checkers_for
+from bob.run.checkers import Checkers, TriedStates, checkers_for
 from bob.run.pool import ProgramGuests
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 
@@ -101,7 +110,10 @@ def hold_against(
     except Exception as broken:
         reason = _reason(broken, explaining("by models"))
         return [ModelAnswer(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models], steps
-    return [_looked(work, model, notes, explaining(model.name)) for model in models], steps
+    answers = [_looked(work, model, notes, explaining(model.name)) for model in models]
+    if checkers.differing:
+        answers = [replace(one, result=disbelieved(one.result, checkers.differing)) for one in answers]
+    return answers, steps
 
 
 def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
@@ -173,10 +185,8 @@ class _ModelledProgram:
         tries = ModelStates(asked, model.promised, self.again.outputs, MOST_TRIED * budget, budget)
         done = self.checkers.check(model.name, tries, budget, self.answers, self.request.seed)
         self.guests.progress.finished(model.name, done.unused)
-        answered = [state for state in done.states if state.digest in self.answers]
         calls = self.again.calls
         parts = parts_of_calls([one.number for one in self.apart.operations], calls)
-        states = [BuiltState(one.output, one.crash.stage.value, self.answers.get(one.digest)) for one in done.states]
         allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self.again.outputs)
         looked = ModelLooked(
             model=model.name,
@@ -189,28 +199,44 @@ class _ModelledProgram:
                 allowed=allowed.states,
                 is_counted=allowed.is_exact,
             ),
-            states=states,
+            states=(),
             tree=lambda place: tries.nodes(done.states[place]),
-            checks=done.runs,
+            checks=0,
             presence=lambda place: known_presence(parts, done.states[place].crash.there),
-            accepted=[_is_accepted(self.answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
             tellings=self.case.transcript.tellings,
+        )
+        judged = self._judged(looked, model, tries, done, notes, explaining)
+        while done.control(model.name, judged.shown):
+            judged = self._judged(looked, model, tries, done, notes, explaining)
+        is_all = tries.is_all and all(state.digest in self.answers for state in done.states)
+        allows = self._allows(model, tries, is_all=is_all)
+        return ModelAnswer(model, judged.result, _but_for_logs(allows, self.case.work, self.before))
+
+    def _judged(
+        self,
+        looked: ModelLooked,
+        model: Model,
+        tries: ModelStates,
+        done: TriedStates,
+        notes: Sequence[str],
+        explaining: Explaining,
+    ) -> JudgedModel:
+        """Judge the model by the answers so far."""
+        answers = self.answers
+        with_answers = replace(
+            looked,
+            states=[BuiltState(one.output, one.crash.stage.value, answers.get(one.digest)) for one in done.states],
+            checks=done.runs,
+            accepted=[_is_accepted(answers.get(digest)) if digest else None for digest in tries.prefixes],
             lost=done.lost,
             disagreed=done.disagreed,
         )
         left = [f"these states leave out extended attributes: {named(done.without)}"] if done.without else []
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} also allows garbage, which bob cannot list"] if _allows_garbage(model) else []
-        result = judge_model(
-            looked,
-            self.case.transcript.calls,
-            self.again.effects,
-            (*notes, *done.notes, *left, *is_garbage),
-            explaining,
-        )
-        allows = self._allows(model, tries, is_all=tries.is_all and len(answered) == len(states))
-        return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self.before))
+        notes = (*notes, *done.notes, *left, *is_garbage)
+        return judge_model(with_answers, self.case.transcript.calls, self.again.effects, notes, explaining)
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
         """Return the judgement by the list of all allowed trees, if complete; else by pairs of operations."""

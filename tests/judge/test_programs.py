@@ -456,7 +456,7 @@ def built(*answers: CheckerAnswer | None, told: bytes = b"", **more: Any) -> Mod
 
 
 def by_model(looked: ModelLooked) -> SubjectResult:
-    return judge_model(looked, (), None, ("a note",))
+    return judge_model(looked, (), None, ("a note",)).result
 
 
 def test_a_model_is_safe_where_the_checker_accepts_all_that_was_built() -> None:
@@ -678,6 +678,6 @@ def test_where_bob_breaks_over_an_explanation_the_answer_is_given(tmp_path: Path
 
 def test_where_bob_breaks_over_an_explanation_a_model_has_its_answer() -> None:
     states = built(FINE, LOST)
-    found = judge_model(states, (), cast(Effects, _Broken()), ("a note",))
+    found = judge_model(states, (), cast(Effects, _Broken()), ("a note",)).result
     assert found.answer.verdict is Verdict.FAILS and [one.relied_on for one in found.answer.ways] == [()]
     assert any("KeyError" in note or "TypeError" in note for note in found.notes)

@@ -7,28 +7,40 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken
+from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import SandboxLost
+from bob.answer.result import SubjectResult
 from bob.apm.model_states import ModelStates
-from bob.catalogue.request import CheckPlace
+from bob.apm.named import named_models
+from bob.catalogue.request import CheckPlace, ProbeRequest
+from bob.claim.verdict import Verdict
 from bob.errors import BobError, GuestError, ImageError, UsageError
+from bob.judge.reliance import Explaining
 from bob.observe.observation import Node
 from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.program import EMPTIED
+from bob.program.strace import SystemCall
 from bob.program.transcript import ProgramCase, Transcript
 from bob.progress import Silent
-from bob.run import checkers, pool
+from bob.run import checkers, pool, program_models
 from bob.run.agents import Sandboxes
-from bob.run.checkers import SAMPLED, TriedStates, checkers_for
+from bob.run.checkers import SAMPLED, SHARE, TriedStates, checkers_for
 from bob.run.pool import ProgramGuests
+from bob.run.program_models import hold_against
 from bob.run.program_protocol import CannotBeModelled
 from tests.apm.cases import NOTHING, graph_of
+
+
+def in_hex(text: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in text.encode())
+
 
 FINE, CORRUPT = CheckerAnswer(0, ""), CheckerAnswer(11, "in a guest")
 GUEST, HOST = "guest", "host"
@@ -102,29 +114,40 @@ def chosen(checks: CheckPlace) -> checkers.Checkers:
 
 
 def checked(machines: Machines, checks: CheckPlace = CheckPlace.AUTO) -> tuple[TriedStates, dict[bytes, CheckerAnswer]]:
+    """As for a model whose answer shows the first tree that the checker refuses."""
     answers: dict[bytes, CheckerAnswer] = {}
-    tries = ModelStates(graph_of("write /a 0 4096", "write /a 0 4096"), NOTHING, [b"", b""], 10_000)
-    by = chosen(checks)
+    return asked_of(chosen(checks), machines, answers), answers
+
+
+def asked_of(by: checkers.Checkers, machines: Machines, answers: dict[bytes, CheckerAnswer]) -> TriedStates:
     machines.asked.clear()
+    tries = ModelStates(graph_of("write /a 0 4096", "write /a 0 4096"), NOTHING, [b"", b""], 10_000)
     done = by.check("a-model", tries, 1000, answers, 1)
+    while done.control("a-model", shown(done, answers)):
+        pass
     assert len(done.states) == 2**8
-    return done, answers
+    return done
+
+
+def shown(done: TriedStates, answers: Mapping[bytes, CheckerAnswer]) -> list[int]:
+    known = [answers.get(state.digest, FINE) for state in done.states]
+    return [place for place, answer in enumerate(known) if answer.consequence][:1]
 
 
 @pytest.mark.parametrize("checks", [CheckPlace.AUTO, CheckPlace.HOST])
-def test_guests_check_again_all_that_sandboxes_refuse_and_some_of_the_rest(
-    machines: Machines, checks: CheckPlace
-) -> None:
+def test_guests_check_again_what_the_answer_shows_and_a_sample(machines: Machines, checks: CheckPlace) -> None:
     done, answers = checked(machines, checks)
     refused = 2**8 // 4
     assert Counter(answer.code for answer in answers.values()) == {0: 2**8 - refused, 11: refused}
-    assert {answer.printed for answer in answers.values()} == {"", "in a guest"}, "the guest's words count"
-    assert machines.asked == {HOST: 2**8 + 2 * SAMPLED, GUEST: refused + 2 * SAMPLED}
+    first = next(answer for state in done.states if (answer := answers[state.digest]).code)
+    assert first.printed == "in a guest", "the guest's words count"
+    sample = -(-(2**8) // SHARE)
+    assert machines.asked == {HOST: 2**8 + 2 * SAMPLED, GUEST: 1 + sample}
     assert (done.runs, done.lost, done.disagreed) == (sum(machines.asked.values()), None, None)
     assert done.without == ["user.x"] and done.unused == 1000 - 2**8
     assert done.notes == snapshot(
         (
-            "the checker ran on the host, in sandboxes; guests ran it again on the 64 trees that it refused, and on 6 others",
+            "the checker ran on the host, in sandboxes; guests ran it again on 14 trees: all that this answer shows, and a sample",
         )
     )
 
@@ -153,17 +176,46 @@ def test_a_checker_that_answers_differently_on_the_host_is_told(
     )
 
 
-def test_one_tree_that_only_the_host_refuses_is_found(machines: Machines) -> None:
+def only_the_first_refused(where: str) -> Callable[[str, Run], CheckerAnswer]:
+    """Return a checker that refuses one tree, and only ``where`` it runs."""
     first: list[bytes] = []
 
-    def saying(where: str, asked: Run) -> CheckerAnswer:
+    def saying(place: str, asked: Run) -> CheckerAnswer:
         if is_refused(asked) and not first:
             first.append(asked.state["/a"].content)
-        is_it = where == HOST and first and asked.state["/a"].content == first[0]
+        is_it = place == where and first and asked.state["/a"].content == first[0]
         return CORRUPT if is_it else FINE
 
-    machines.saying = saying
+    return saying
+
+
+def test_one_tree_that_only_the_host_refuses_is_found(machines: Machines) -> None:
+    machines.saying = only_the_first_refused(HOST)
     assert "ends with 11 and with 0" in (checked(machines)[0].disagreed or "")
+
+
+def test_later_models_do_not_believe_it_either_nor_ask_guests_twice(machines: Machines) -> None:
+    for saying, is_believed in ((usual, True), (only_the_first_refused(HOST), False)):
+        machines.saying, answers, by = saying, dict[bytes, CheckerAnswer](), chosen(CheckPlace.HOST)
+        for is_first in (True, False):
+            done = asked_of(by, machines, answers)
+            assert (done.disagreed is None) is is_believed
+            assert bool(machines.asked[HOST]) is is_first
+        assert machines.asked[GUEST] == (0 if is_believed else 1)
+
+
+@pytest.mark.parametrize("fault", ["it is lost", "it does not end"])
+def test_where_guests_cannot_control_the_host_it_is_not_believed(machines: Machines, fault: str) -> None:
+    def saying(where: str, asked: Run) -> CheckerAnswer:
+        if where == GUEST and fault == "it is lost":
+            raise SandboxLost("no")
+        return CheckerAnswer(None, "") if where == GUEST else usual(where, asked)
+
+    machines.saying = saying
+    done, answers = checked(machines)
+    said = "the sandbox was lost while checking: no" if fault == "it is lost" else "the checker did not end in a guest"
+    assert done.disagreed == f"guests could not control the checker on the host: {said}"
+    assert sum(answer.code == 11 for answer in answers.values()) == 2**8 // 4
 
 
 def test_a_check_that_hangs_on_the_host_alone_has_the_answer_of_the_guest(machines: Machines) -> None:
@@ -241,3 +293,60 @@ def test_a_checker_that_judges_built_trees_otherwise_is_of_no_use_for_models(
     )
     with pytest.raises(CannotBeModelled, match=said):
         chosen(CheckPlace.AUTO)
+
+
+def held(machines: Machines, monkeypatch: pytest.MonkeyPatch, names: str = "fg") -> list[SubjectResult]:
+    """The answers of a model that keeps the order of all, and of one that keeps none, for a program that makes empty
+    files."""
+    calls = tuple(
+        SystemCall(1, 0.0, "creat", (f'"{in_hex(f"{ROOT}/{name}")}"', "0644"), 3, f"{ROOT}/{name}") for name in names
+    )
+    files = {f"/{name}": Node("file", inode, mode=0o644) for inode, name in enumerate(names, 2)}
+    case, nothing = samples.program_case(Transcript(b"", calls, 7, (), None)), cast(Any, None)
+    image: Any = SimpleNamespace(root=None)
+    monkeypatch.setattr(program_models, "both_ends", lambda *_: (ENDS[0], {**ENDS[0], **files}))
+    models, request = named_models(["ext3-j", "ext2"]), ProbeRequest(case.subject)
+    answers, _steps = hold_against(
+        ProgramGuests(nothing, image, Silent()), case, request, models, 1, lambda _name: Explaining()
+    )
+    return [one.result for one in answers]
+
+
+def test_the_answer_is_in_the_words_of_a_guest(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines.saying = lambda where, asked: (
+        CheckerAnswer(11, f"{where} misses f") if set(asked.state) == {"/g"} else FINE
+    )
+    strong, weak = held(machines, monkeypatch)
+    assert (strong.answer.verdict, strong.answer.ways) == (Verdict.HOLDS, ())
+    [way] = weak.answer.ways
+    assert (weak.answer.verdict, way.evidence) == (Verdict.FAILS, "corruption: guest misses f") and way.relied_on
+
+
+def test_guests_check_the_first_tree_of_each_reason_and_no_second(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkers, "SAMPLED", 0)
+    monkeypatch.setattr(checkers, "SHARE", 1000)
+    seen: dict[str, list[set[str]]] = {HOST: [], GUEST: []}
+
+    def saying(where: str, asked: Run) -> CheckerAnswer:
+        seen[where].append(set(asked.state))
+        is_early = "/f" not in asked.state and not {"/g", "/h"}.isdisjoint(asked.state)
+        return CheckerAnswer(11, "f is missing") if is_early else FINE
+
+    machines.saying = saying
+    _strong, weak = held(machines, monkeypatch, "fghi")
+    [way] = weak.answer.ways
+    reasons = {one.explanation.there: one.trees for one in way.relied_on}
+    assert reasons == {(1,): 2, (2,): 2, (1, 2): 2} and len(seen[HOST]) >= 16
+    early = [{"/g", "/h"} & tree for tree in seen[GUEST] if "/f" not in tree]
+    assert all(early.count(one) for one in ({"/g"}, {"/h"}, {"/g", "/h"})) and len(seen[GUEST]) <= 3 + 2
+
+
+def test_earlier_answers_are_not_believed_either_where_a_guest_differs(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines.saying = lambda where, asked: CORRUPT if where == HOST and set(asked.state) == {"/g"} else FINE
+    strong, weak = held(machines, monkeypatch)
+    assert strong.answer.verdict is weak.answer.verdict is Verdict.UNKNOWN
+    assert strong.answer.reason == weak.answer.reason and "ends with 11 and with 0" in (weak.answer.reason or "")

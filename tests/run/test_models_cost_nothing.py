@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,7 +113,7 @@ def test_an_error_in_one_model_costs_no_other_and_an_agent_that_failed_is_told_a
         return ModelAnswer(model, unknown(model.name, model.about, "asked"), UNKNOWN)
 
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, DIRECTORY))
-    monkeypatch.setattr(program_models, "checkers_for", lambda *_: None)
+    monkeypatch.setattr(program_models, "checkers_for", lambda *_: SimpleNamespace(differing=None))
     monkeypatch.setattr(program_models._ModelledProgram, "look", look)
     first, second = held(case(), tmp_path)
     assert "MemoryError" in (first.result.answer.reason or "") and second.result.answer.reason == "asked"
