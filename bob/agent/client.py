@@ -21,7 +21,7 @@ _UNCHECKED_PYC = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes
 
 
 class DuplexStream(Protocol):
-    """A duplex byte stream to a process in the guest."""
+    """A stream of bytes in both directions, to a process in the guest."""
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
         """Return ``length`` bytes; raise GuestLost when the stream ends, or after ``timeout`` seconds."""
@@ -34,12 +34,12 @@ class DuplexStream(Protocol):
 
 
 class AgentBroken(BobError):
-    """The agent itself failed: a bug in bob."""
+    """An error: the agent itself failed, which is a bug in bob."""
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
-    """Return why a guest did not answer, in words; if the guest was lost, ``when`` is appended,
-    such as " while recording"."""
+    """Return in words why a guest did not answer. If the guest was lost, the words end with ``when``, such as " while
+    recording"."""
     match failure:
         case AgentBroken():
             return str(failure)
@@ -51,7 +51,8 @@ def what_happened(failure: BobError, when: str = "") -> str:
 
 
 def agent_file() -> bytes:
-    """Return the agent as one file for ``python3`` (a zipapp); its bytecode halves the start in the same Python."""
+    """Return the agent as one file that ``python3`` runs (a zipapp). Its bytecode halves the start if the guest has the
+    same Python as the host."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")
@@ -66,8 +67,9 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent in a guest, over one stream. It answers one request at a time; ``awake()`` is entered for each. In
-    ``real_time`` waits take time. ``is_sound`` becomes False if it fails or does not answer, but not if it refuses."""
+    """An agent in a guest, at the other end of one stream. It answers one request at a time; ``awake()`` is entered for
+    each request. ``real_time``: waits in the guest take real time. ``is_sound`` becomes False if the agent fails or
+    does not answer, but not if it refuses a request."""
 
     def __init__(
         self,
@@ -83,8 +85,9 @@ class Agent:
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
-        """Return the header and the blob of the answer. Raises UsageError if the machine refuses, OperationRefusedError
-        if its file system does, AgentBroken if the agent fails, GuestLost without an answer in ``timeout`` seconds."""
+        """Send the request ``do`` with its ``arguments``, and return the header and the blob of the answer. Raises
+        UsageError if the machine refuses, OperationRefusedError if its file system does, AgentBroken if the agent
+        fails, and GuestLost if no answer comes in ``timeout`` seconds."""
         was_sound, self.is_sound = self.is_sound, False
         with self._awake():
             self._stream.write(encode({"do": do, **arguments}, blob))

@@ -1,4 +1,4 @@
-"""A lost guest: a machine that no longer answers, as opposed to a command that failed."""
+"""The loss of a guest: a machine no longer answers. (A command in the guest that fails is not a loss.)"""
 
 import re
 from dataclasses import dataclass
@@ -7,23 +7,24 @@ from typing import ClassVar
 
 from bob.errors import Exit, GuestError
 
-# The kernel prints these before it gives up: panic(), die(), BUG(). A program's fault has its address behind it
-# ("traps: python3[7] general protection fault ip:").
+# The kernel prints these before it gives up: panic(), die(), BUG(). A line about a fault of a program does not match,
+# because the program's address follows ("traps: python3[7] general protection fault ip:").
 PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault(?! ip:)")
-# It prints these about a task that hangs in it: kernel/hung_task.c, kernel/rcu/tree_stall.h. The first line comes after
-# 120 s, which an fsync on a slow disk may take. Later lines say how long it is by then.
+# The kernel prints these about a task that hangs in it: kernel/hung_task.c, kernel/rcu/tree_stall.h. The first line
+# comes after 120 s, but an fsync on a slow disk may take so long. Later lines say how long the task has hung.
 HANG = re.compile(
     r"INFO: task .* blocked for more than (?:[3-9]\d\d|\d{4,}) seconds|rcu: INFO: .* detected (?:expedited )?stalls?"
 )
-# It prints these where a program made it panic, by sysrq or by taking all of its memory.
+# The kernel prints these if a program made it panic, by sysrq or by taking all memory.
 _MADE_TO = re.compile(r"sysrq triggered|deadlocked on memory|[Oo]ut of memory|Attempted to kill init")
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
-STEP = re.compile(r"bob: at (.+)")  # a narrating recording prints this on the console before each step
+STEP = re.compile(r"bob: at (.+)")  # a recording that narrates prints this on the console before each step
 
 
 class LossCause(Enum):
-    """How a guest was lost. PANICKED: its console says so. HUNG: a deadline passed. VANISHED: its QEMU is gone.
-    DISCONNECTED: its QEMU runs, but the connection or the program at its end has ended."""
+    """How a guest was lost. PANICKED: its console says that the kernel panicked. HUNG: the guest did not answer before
+    a deadline. VANISHED: its QEMU is gone. DISCONNECTED: its QEMU runs, but the connection has ended, or the program at
+    the other end."""
 
     PANICKED = "panicked"
     HUNG = "hung"
@@ -33,7 +34,8 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost, with the console's last lines (a panic: the first) and the last narrated ``step``."""
+    """Why a guest was lost. It has the last lines of the console (from a panic on, if there was one), and the last
+    ``step`` that a recording narrated."""
 
     cause: LossCause
     console: str
@@ -41,20 +43,20 @@ class Loss:
 
     @property
     def said(self) -> str:
-        """The kernel's line about the fault, without its time; may be empty."""
+        """The kernel's line about the fault, without its time. Empty if the console has none."""
         mark = HANG if self.cause is LossCause.HUNG else PANIC
         line = next(filter(mark.search, self.console.splitlines()), "")
         return _STAMP.sub("", line).strip()
 
     @property
     def is_by_kernel(self) -> bool:
-        """Whether the kernel panicked by itself, or a task hangs in it."""
+        """Whether the fault is the kernel's: it panicked by itself, or a task hangs in it."""
         is_told = bool(self.said) and not _MADE_TO.search(self.said)
         return self.cause in (LossCause.PANICKED, LossCause.HUNG) and is_told
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The console from the kernel's line about the fault on, without bob's own lines."""
+        """The lines of the console from the kernel's line about the fault on. bob's own lines are left out."""
         every = [_STAMP.sub("", line).rstrip() for line in self.console.splitlines() if not STEP.search(line)]
         first = next((place for place, line in enumerate(every) if line.strip() == self.said), 0)
         return tuple(line for line in every[first:] if line.strip())
@@ -69,7 +71,7 @@ class GuestLost(GuestError):
 
 
 class SandboxLost(GuestLost):
-    """A sandbox on the host was lost in place of a guest (:mod:`bob.sandbox`); ``message`` says why."""
+    """An error: a sandbox on the host was lost (:mod:`bob.sandbox`), not a guest. ``message`` says why."""
 
     where = "sandbox"
 
@@ -79,7 +81,7 @@ class SandboxLost(GuestLost):
 
 
 class KernelFell(GuestError):
-    """The guest's kernel panicked or hung at the same request twice: a finding about that kernel."""
+    """An error: the guest's kernel panicked or hung at the same request twice. That is a finding about the kernel."""
 
     exit_code = Exit.DIFFERENT
 

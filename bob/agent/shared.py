@@ -1,4 +1,5 @@
-"""Names and documents that both ends of the agent know. Only this room imports :mod:`bob.agent.inside`."""
+"""Names and documents that both ends of the agent use. Only the room agent imports :mod:`bob.agent.inside`; other rooms
+import them from here."""
 
 from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
 from bob.agent.inside.foreign_machine import BOOT

@@ -1,4 +1,5 @@
-"""Guest images: a recipe in guest-images/ becomes a kernel, an initramfs and a root file system in the cache."""
+"""Guest images. From a recipe in guest-images/, bob builds a kernel, an initramfs and a root file system, and keeps
+them in the cache."""
 
 from bob.image.build import build, ensure, image_names, named
 from bob.image.cache import Image, find, images_folder, installed, remove

@@ -1,4 +1,5 @@
-"""The files of an image's root, or of a world, unpacked beside it: the root of sandboxes on the host."""
+"""Unpack the files of an image's root, or of a world, into a folder beside it. Sandboxes on the host use that folder as
+their root."""
 
 import os
 import shutil
@@ -14,8 +15,9 @@ PROGRAM = "fsck.erofs"  # from erofs-utils, which a build needs, too
 
 
 def unpacked(disk: Path, owner: int, progress: Callable[[str], None]) -> Path:
-    """Return the folder with the files of the erofs image ``disk``, unpacked if need be. All belong to the user
-    ``owner``; modes and times stay. It goes with the folder of ``disk``. Raise ImageError if it cannot be made."""
+    """Return the folder with the files of the erofs image ``disk``. The files are unpacked if the folder does not
+    exist. They all belong to the user ``owner``, but keep their modes and times. The folder is removed with the folder
+    of ``disk``. Raises ImageError if it cannot be made."""
     folder = disk.resolve().with_name(UNPACKED)
     if folder.is_dir():
         return folder
@@ -40,7 +42,7 @@ def unpacked(disk: Path, owner: int, progress: Callable[[str], None]) -> Path:
 
 
 def _give(top: Path, owner: int) -> None:
-    """Give all files below ``top`` to ``owner``."""
+    """Make ``owner`` the owner of all files below ``top``."""
     if owner == os.geteuid():
         return
     for path in (top, *top.rglob("*")):

@@ -1,5 +1,6 @@
-"""Build states that a model allows, in memory, for a program's checker. A tree is a list of entries, parents first.
-Contents are numbered chunks. The guest keeps these: the states of a program share nearly all of them."""
+"""Build the trees that a model allows, in memory, and run a program's checker on them. A tree is a list of entries,
+parents first. Contents are numbered chunks. The guest keeps the chunks, because the trees of one program share nearly
+all of them."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from bob.agent.inside.mounts import ROOT, mount_at
 from bob.agent.inside.programs import run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
-EMPTIED = "emptied"  # stands for a script that spoils a tree: bob removes all that is in it
+EMPTIED = "emptied"  # in place of a script that damages a tree: bob removes everything in it
 
-chunks: list[bytes] = []  # the chunks that were sent, by number
+chunks: list[bytes] = []  # all chunks that the host has sent; the index is the number
 most = "100%"  # the size of a tree's file system, as tmpfs(5) takes it
 CheckerReply = tuple[Optional[int], str]  # the exit code of a checker (None: it did not end in time), and its output
 
@@ -33,10 +34,12 @@ def check_built(
     lengths: list[int],
     blob: bytes,
 ) -> Reply:
-    """Run the program's checker on each of ``trees``; ``told`` is the output before each crash (a byte a character). An
-    entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk
-    number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers`` are as in
-    ``observer.check_program``. ``answers`` has (exit code, output), ``without`` the attributes that tmpfs refuses."""
+    """Build each of ``trees``, and run the program's checker on it. ``told`` is the program's output before each crash
+    (one character for each byte). An entry of a tree is [path, kind, inode, mode, uid, gid, size, target, chunk
+    numbers, pairs of extended attribute and chunk number]; ``root`` is [mode, uid, gid] of the root directory.
+
+    ``blob`` has new chunks, of these ``lengths``. ``spoilers`` are as in ``observer.check_program``. In the reply,
+    ``answers`` has pairs of exit code and output, and ``without`` the names of attributes that tmpfs refuses."""
     position = 0
     for length in lengths:
         chunks.append(blob[position : position + length])
@@ -55,7 +58,8 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Run the checker on the mounted state, after the ``spoiler``: a script, :data:`EMPTIED`, or "" for none."""
+    """Run the program's checker on the mounted state. The ``spoiler`` first damages the state: it is the name of a
+    script, :data:`EMPTIED`, or "" for no damage. ``told`` is the program's output before the crash."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"cannot empty the tree: {fault}")

@@ -1,5 +1,5 @@
-"""The agent on a machine that bob did not boot: however it ends, it removes what it brought and restores what it
-changed. After a SIGKILL, the next agent does that. No agent writes to the disks of the machine."""
+"""The agent on a machine that bob did not boot. However this agent ends, it first removes what it brought, and restores
+what it changed. After a SIGKILL, the next agent does that. An agent never writes to the disks of such a machine."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ LOAD = (
     " if not d:sys.exit()\n"
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
 )
-"""The head of a program for ``python3 -c``. Its last argument is the agent's length (bytes); standard input begins with
-the agent."""
+"""The first lines of a program for ``python3 -c``, which load the agent. The last argument is the agent's length
+(bytes), and standard input begins with the agent."""
 BOOT = f"{LOAD}from bob.agent.inside.foreign_machine import visit;visit()\n"
-STAND_INS = {"e2fsck.static": "e2fsck"}  # quicker programs of bob's own guests, and the usual ones in their place
+STAND_INS = {"e2fsck.static": "e2fsck"}  # faster programs, which only bob's guests have, and the usual ones
 _BIN = f"{WORK}/bin"
-LOCK_SECONDS = 20.0  # for an earlier agent to leave
+LOCK_SECONDS = 20.0  # an earlier agent may take so long to leave
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SETS_CLOCK = ("make_base", "record", "record_program", "record_recovery")
 
 
 class Gone(BaseException):
-    """The other end has closed the connection, or a signal ends the agent."""
+    """The reason for the agent to leave: the host has closed the connection, or a signal ends the agent."""
 
 
 def visit() -> None:
-    """Serve until the host closes the stream, then clean up."""
+    """Serve requests until the host closes the stream, and then clean up."""
     for number in _SIGNALS:
         signal.signal(number, _leave_now)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # A login's PATH may lack the programs that make and check file systems.
+    # The PATH of a login may lack the folders of programs that make and check file systems.
     os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin:{_BIN}"
     lock = _locked()
     try:
         with suppress(Gone, BrokenPipeError):
             try:
-                ram_disk.forbid()  # memory set aside here is another's
+                ram_disk.forbid()  # memory that this machine has set aside is not bob's
                 main.start_afresh(modestly=True)
                 have_stand_ins()
                 threading.Thread(target=_watch, daemon=True).start()
@@ -88,7 +88,8 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """If a program that file systems are declared with is missing, link its name to this machine's equivalent."""
+    """Make a link for each program of ``STAND_INS`` that is missing, under its name, to this machine's usual
+    program."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)
@@ -97,7 +98,7 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """Return ``handler``, which sets the wall clock, wrapped so that the clock is restored afterwards."""
+    """Return ``handler``, wrapped. It sets the wall clock; the wrapper restores the clock afterwards."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()
@@ -110,7 +111,8 @@ def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Han
 
 
 def machine(modules: list[str], programs: list[str], packages: list[str], blob: bytes) -> Reply:
-    """Describe this machine: among others, which ``modules``, ``programs`` and ``packages`` it has."""
+    """Return a description of this machine. Among other things, it says which ``modules``, ``programs`` and
+    ``packages`` the machine has."""
     of_memory = {line.partition(":")[0]: line.split()[1] for line in read_text("/proc/meminfo").splitlines()}
     identity = "/etc/machine-id"
     return {
@@ -158,7 +160,7 @@ def _locked() -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.exists(main.LOCK) and os.stat(main.LOCK).st_ino == os.fstat(lock).st_ino:
-                return lock  # not that of an agent that has just left
+                return lock  # the lock file still exists: an agent that leaves removes its lock file
         except BlockingIOError:
             if time.monotonic() > end:
                 sys.exit("another bob is at work on this machine")
@@ -167,15 +169,15 @@ def _locked() -> int:
 
 
 def _watch() -> None:
-    """End the agent, whatever it is doing, when the other end closes standard input."""
+    """End the agent, whatever it is doing, when the host closes standard input."""
     poll = select.poll()
-    poll.register(0, select.POLLRDHUP)  # every poll reports a hang-up, too
+    poll.register(0, select.POLLRDHUP)  # a poll reports a hang-up even if it is not asked to
     poll.poll()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _leave_now(_number: int, _frame: FrameType | None) -> None:
-    _be_deaf()  # once is enough, and nothing may interrupt the removal
+    _be_deaf()  # no second signal may interrupt the removal
     raise Gone
 
 

@@ -12,8 +12,9 @@ from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
 
 ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
-"""The mount point of the probed file system. ext4 notes one shorter than 64 bytes at the first open, which commits
-(ext4_sample_last_mounted). That is a tenth of a crash state's time, and an unasked write in a recording."""
+"""The mount point of the probed file system. ext4 writes the path of a mount point shorter than 64 bytes into its
+superblock at the first open, and commits (ext4_sample_last_mounted). That would take a tenth of a crash state's time,
+and would add a write to recordings that no operation asked for."""
 
 MOUNT_FLAGS = {
     "rw": 0, "ro": 1, "suid": 0, "nosuid": 2, "dev": 0, "nodev": 4, "exec": 0, "noexec": 8, "async": 0, "sync": 16,
@@ -22,7 +23,7 @@ MOUNT_FLAGS = {
 }  # fmt: skip
 MNT_DETACH = 2
 MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 18, 1 << 20
-WARNING = 4  # a level of the kernel's log; worse ones are lower
+WARNING = 4  # a level of the kernel's log; lower levels are worse
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,7 +41,7 @@ class KernelLog:
         while True:
             try:
                 record = os.read(self.fd, 8192)
-            except BrokenPipeError:  # the ring buffer overtook us: go on with the oldest line
+            except BrokenPipeError:  # the kernel has overwritten the next line: go on with the oldest line
                 continue
             except BlockingIOError:
                 return lines
@@ -54,7 +55,7 @@ class KernelLog:
 
 
 class Mount:
-    """A mount(2) at ``ROOT``, to be repeated; ``more`` are flags on top of those in ``options``."""
+    """A mount(2) at ``ROOT`` that can be repeated. The flags ``more`` are added to those in ``options``."""
 
     def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = ()) -> None:
         words = [word for word in options.split(",") if word]
@@ -64,19 +65,19 @@ class Mount:
             flags |= MOUNT_FLAGS.get(word, 0)
         self._flags = ctypes.c_ulong(flags)
         self._data = ",".join(word for word in words if word not in MOUNT_FLAGS).encode() or None
-        # The kernel loads the file system here: its words on that must not pass for a reason not to mount.
+        # Load the file system's driver now, so that the kernel's messages about that do not look like a refusal later.
         if libc.mount(b"none", ROOT.encode(), self._fs, 0, None) == 0:
             libc.umount2(ROOT.encode(), 0)
 
     def __call__(self) -> int:
-        """Mount; return 0 or the errno."""
+        """Mount the device; return 0 or the errno."""
         if libc.mount(self._source, ROOT.encode(), self._fs, self._flags, self._data) == 0:
             return 0
         return ctypes.get_errno()
 
 
 def mount_or_refuse(source: str, fs: str, options: str) -> None:
-    """Mount ``source``. Raises Denial with the kernel's message."""
+    """Mount ``source`` at ``ROOT``. Raises Denial with the kernel's message if the kernel refuses."""
     mount = Mount(source, fs, options)
     with closing(KernelLog()) as log:
         number = mount()
@@ -88,14 +89,14 @@ def mount_or_refuse(source: str, fs: str, options: str) -> None:
 
 
 def mount_at(source: str, target: str, fs: str, flags: int = 0, data: str = "") -> None:
-    """Mount ``source`` at ``target`` by mount(2). Raises Denial."""
+    """Mount ``source`` at ``target`` by mount(2). Raises Denial if the kernel refuses."""
     if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
         number = ctypes.get_errno()
         raise Denial(f"cannot mount {target}: {os.strerror(number)}")
 
 
 def unmount() -> None:
-    """Unmount ``ROOT``, waiting for up to 10 s while it is busy."""
+    """Unmount ``ROOT``. While the file system is busy, try again for up to 10 s."""
     for _ in range(200):
         if libc.umount2(ROOT.encode(), 0) == 0:
             return

@@ -14,17 +14,18 @@ from contextlib import contextmanager, suppress
 from bob.agent.inside.devices import read_text, stat_of, write_text
 from bob.agent.inside.mounts import libc
 
-WAKING = 50  # milliseconds between wakings of a wait for a script
+WAKING = 50  # milliseconds: a wait for a script wakes up so often
 MOST_TASKS = 500  # processes and threads of one script
-MOST_WRITTEN = 4 * 1024 * 1024  # a workload's standard output, and its standard error (bytes each)
+MOST_WRITTEN = 4 * 1024 * 1024  # bytes of a workload's standard output, and of its standard error
 MOST_CALLS = 256 * 1024 * 1024
-"""strace's output on a workload (bytes): 4 for each byte that a call writes, some 100 for the call. The guest has it in
-memory three times, the host once for each pace."""
+"""Bytes of strace's output on a workload, at most. Each byte that a call writes takes 4, and each call some 100. The
+guest has this output in memory three times, and the host once for each pace."""
 
 IN_MEMORY = "/tmp", "/dev/shm"  # folders for temporary files that are file systems in memory
 MOST_OF_MEMORY = "25%"
-"""The share of the guest's memory for each of them, and for a program's writes in its world. A program gets
-an error when one is full. Without a limit the guest would run out of memory, and killing a process would free none."""
+"""The share of the guest's memory for each folder of ``IN_MEMORY``, and for a program's writes in its world. A program
+gets an error when such a file system is full. Without a limit the guest would run out of memory, and to kill a process
+would free none of it."""
 _MS_REMOUNT = 1 << 5
 
 SPARED, NOT_SPARED = "-900", "0"  # oom_score_adj of the agent and of a script: the kernel kills the script first
@@ -36,7 +37,8 @@ is_on_host = False  # whether this is a sandbox: its processes are the agent's a
 
 
 def stay_on_host() -> None:
-    """Bound this process and all that it starts. The kernel counts processes of a user in each user namespace."""
+    """Limit this process and all that it starts. (The kernel counts a user's processes separately in each user
+    namespace.)"""
     import resource  # guests do without it
 
     global is_on_host
@@ -48,8 +50,8 @@ def stay_on_host() -> None:
 
 
 class Drain(threading.Thread):
-    """Read a pipe to its end, so that the writer never waits; keep the last ``most`` bytes (0: all). After more than
-    ``limit`` bytes (0: no limit) it ``is_full`` and reads no more: the writer waits for ever."""
+    """A thread that reads a pipe to its end, so that the writer never waits. It keeps the last ``most`` bytes (0: all).
+    After more than ``limit`` bytes (0: no limit) it ``is_full``, and stops reading; then the writer waits for ever."""
 
     def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
         super().__init__(daemon=True)
@@ -82,16 +84,17 @@ def name_of(pid: int) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return the state of a process as in proc(5) (D: it waits for a disk); empty if it is gone."""
+    """Return the state of a process, as in proc(5). The state D means that the process waits for a disk. Empty if the
+    process is gone."""
     with suppress(OSError):
         return stat_of(pid)[0]
     return ""
 
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
-    """Wait until a child ends, ``is_enough()`` or ``seconds`` are over; return whether it ended, without reaping it.
-    The wait wakes up at times: while all of a guest sleeps, virtual time jumps to the next timer, however slow the
-    disk."""
+    """Wait until the child ``pid`` ends, ``is_enough()`` is true, or ``seconds`` are over. Return whether the child has
+    ended; it is not reaped. The wait wakes up at times, because virtual time jumps to the next timer while the whole
+    guest sleeps, even if a disk is still busy."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
@@ -105,7 +108,8 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process, a subreaper, has a child other than ``but``; faster than a search of /proc."""
+    """Return whether this process has a child other than ``but``. As a subreaper, it gets all orphans. This takes less
+    time than a search of /proc."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -118,7 +122,7 @@ def has_children(but: Set[int] = frozenset()) -> bool:
 
 
 def descendants(but: Set[int] = frozenset()) -> list[int]:
-    """Return the descendants of this process without ``but``."""
+    """Return the descendants of this process, except ``but``."""
     of = parents()
     found, new = [], [os.getpid()]
     while new:
@@ -138,7 +142,8 @@ def parents() -> dict[int, int]:
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Make the kernel spare the agent when memory runs out, and, unless ``modestly``, its ancestors such as sshd."""
+    """Tell the kernel not to kill the agent when memory runs out. Unless ``modestly``, this also spares the agent's
+    ancestors, such as sshd."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -153,7 +158,7 @@ def bound_scratch() -> None:
 
 
 def do_not_spare(pid: int) -> None:
-    """Make the kernel kill ``pid`` and what it starts before the agent when memory runs out."""
+    """Tell the kernel to kill the process ``pid``, and what it starts, before the agent when memory runs out."""
     if is_on_host:
         return  # the agent is not spared, either
     with suppress(OSError):
@@ -161,14 +166,15 @@ def do_not_spare(pid: int) -> None:
 
 
 class ScriptBounds:
-    """The limits of a script that will start while the processes ``but`` run. strace's output goes to ``calls``."""
+    """The limits of a script that will start. The processes ``but`` run already. ``calls`` is the file with strace's
+    output."""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
         self._tasks, self._killed = _all_tasks(), _killed_for_memory()
 
     def broken(self, drains: Sequence[Drain]) -> str:
-        """Return which limit the script exceeded, in words that follow the script's name; empty if none."""
+        """Return the limit that the script exceeds, in words to follow the script's name; empty if it exceeds none."""
         if any(drain.is_full for drain in drains):
             return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output, which bob keeps as acknowledgements"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
@@ -186,8 +192,8 @@ class ScriptBounds:
 
 @contextmanager
 def first_of_all() -> Iterator[None]:
-    """Give this thread the highest priority: else processes that start processes outrun the one that kills them. A
-    sandbox may not, and kills all of them in one call."""
+    """Give this thread the highest priority. Otherwise processes that start processes would be faster than the thread
+    that kills them. A sandbox may not do that; it kills all processes in one call."""
     if is_on_host:
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):
@@ -206,7 +212,8 @@ def _size(path: str) -> int:
 
 
 def _all_tasks() -> int:
-    """Return the number of processes and threads; 0 if unknown. To walk through /proc each time takes too long."""
+    """Return the number of processes and threads in the guest; 0 if unknown. A walk through /proc would take too long
+    each time."""
     with suppress(OSError, ValueError, IndexError):
         return int(read_text("/proc/loadavg").split()[3].partition("/")[2])
     return 0

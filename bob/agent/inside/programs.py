@@ -1,5 +1,6 @@
-"""Run the scripts of a program under test: its setup, its workload, its checker. Their first argument, and the working
-directory of all but the checker, is the file system under test. At a script's end, all that it started is killed."""
+"""Run the scripts of a program under test: its setup, its workload and its checker. The first argument of each is the
+directory of the file system under test, which is also the working directory, except for the checker's. When a script
+ends, all processes that it started are killed."""
 
 from __future__ import annotations
 
@@ -27,24 +28,26 @@ from bob.agent.inside.world import WORLD, enter_world, within
 HOME = f"{WORK}/program"  # the files of the program
 TOLD = f"{WORK}/told"  # the program's output before the crash, for the checker
 CALLS = f"{WORK}/calls"  # strace's output
-PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"  # pipes in front of it: for stores, and for a pace
+PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"  # pipes before that file: for stores, for a pace
 SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
-MOST_OUTPUT = 64 * 1024  # bytes kept of a script's output; a workload's standard output is kept whole (processes.py)
-LONGEST = 16 * 1024 * 1024  # bytes of one call's data that strace writes down
+MOST_OUTPUT = 64 * 1024  # bytes kept of a script's output; all of a workload's standard output is kept (processes.py)
+LONGEST = 16 * 1024 * 1024  # bytes of a call's data that strace writes down at most
 GONE_SECONDS = 30.0
-MOST_PATIENCE = 100  # times the limit that a script may wait for a disk
-LOOKS = 20  # looks for that, a waking apart
+MOST_PATIENCE = 100  # a script that waits for a disk may take so many times its limit
+LOOKS = 20  # times that bob looks whether a process waits for a disk
 _RIGHTS = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
 WITHOUT_RIGHTS = ["setpriv", f"--bounding-set={_RIGHTS}", "--inh-caps=-all"]
-"""The words before a script in a sandbox: root's rights but those by which it could mount, or take over the agent."""
+"""The words before a script's command in a sandbox. They leave root's rights, except rights to mount, or to take over
+the agent."""
 
 
-MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not handed out
+MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not sent to the host
 
 
 class ScriptExit(NamedTuple):
-    """A script's exit code (negative: the signal; None: too late), standard output, and last standard error."""
+    """The end of a script: its exit code (negative: the signal; None: it took too long), its standard output, and the
+    end of its standard error."""
 
     code: int | None
     output: bytes
@@ -55,12 +58,13 @@ class ScriptExit(NamedTuple):
         return self.said.decode(errors="replace").replace(f"{ROOT}/", "/").replace(ROOT, "/")
 
 
-uses_world = False  # whether the scripts of the program run in a world of their own
-warm: WarmPython | None = None  # the process that forks for the program's checker, after its first run
+uses_world = False  # whether the program's scripts run in a world (world.py)
+warm: WarmPython | None = None  # the process that forks for the program's checker, once the checker has run
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Replace the program's files by the tar archive ``blob``; with ``world``, its scripts see a root of their own."""
+    """Replace the program's files by those in the tar archive ``blob``. With ``world``, the scripts will run in a
+    world, a root of their own."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -76,7 +80,8 @@ def put_program(blob: bytes, world: bool = False) -> Reply:
 
 
 def read_files(blob: bytes, paths: list[str]) -> Reply:
-    """Return the bytes of the files ``paths``, one after the other; a missing or too large file has length 0."""
+    """Return the bytes of the files ``paths``, one after the other. A file that is missing or too large counts as
+    empty."""
     found = [_read(path) for path in paths]
     return {"lengths": list(map(len, found))}, b"".join(found)
 
@@ -98,15 +103,17 @@ def run_setup(seconds: float) -> None:
 def run_workload(
     seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None, stacks: bool = False
 ) -> tuple[bytes, bytes, int]:
-    """Run the program's workload under strace; return its standard output, strace's output, and the inode of its
-    standard output's pipe. Raises Denial if the workload fails, with its last message. ``stores`` adds stores through
-    shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits so many seconds after each
-    change; then the ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`). ``stacks`` adds stack frames to calls. They
-    take most of strace's time, so then a failed or late workload is not refused: its calls until then count."""
+    """Run the program's workload under strace. Return its standard output, strace's output, and the inode of the pipe
+    that was its standard output. Raises Denial with the workload's last message if it fails.
+
+    ``stores`` adds stores through shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits
+    for so many seconds after each change, and meanwhile the ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`).
+    ``stacks`` adds stack frames to calls. These take most of strace's time, so a workload that then fails, or is late,
+    is not refused: its calls until then count."""
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
-    # The frames of each read and close would take longest of all.
+    # With frames, reads and closes are not traced: their frames would take longest of all.
     traced = TRACED if stacks else f"{TRACED},{PLACING},{READS},{CLOSES}"
     with ExitStack() as beside:
         pacing = watching = None
@@ -125,12 +132,12 @@ def run_workload(
         raise Denial(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:
         text = calls.read()
-    os.unlink(CALLS)  # the guest has it in memory
+    os.unlink(CALLS)  # the file takes memory of the guest
     return ended.output, text, pipe_inode
 
 
 def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[ScriptExit, int]:
-    # -D: the workload is our child, so we learn when it ends, not when all that it started does.
+    # -D makes the workload our child, so we learn when it ends, and do not wait for all that it started.
     tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
     tracer += ["-k"] if stacks else []
     started = Script([*tracer, "-e", f"trace={traced}", "-e", f"raw={READS}"], [f"{HOME}/workload", ROOT], ROOT)
@@ -153,7 +160,8 @@ def run_or_refuse(name: str, seconds: float) -> None:
 
 
 def clear_scratch() -> None:
-    """Empty the folders for temporary files: a checker must not see traces of another state, or of the workload."""
+    """Empty the folders for temporary files, so that a checker sees nothing from another crash state or from the
+    workload."""
     root = WORLD if uses_world else ""
     for folder in SCRATCH:
         with suppress(OSError):
@@ -177,7 +185,8 @@ def _environment() -> dict[str, str]:
 
 
 def how_it_ended(ended: ScriptExit, seconds: float) -> str:
-    """Return in words how a script ended, its output's last line, and whether the file system under test is full."""
+    """Return in words how a script ended, with the last line of its output, and whether the file system under test is
+    full."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     with suppress(OSError):
@@ -190,7 +199,8 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A started script: command ``words`` in ``folder``, under a ``tracer`` (empty: none), or a fork of ``forks``."""
+    """A running script: the command ``words`` in the working directory ``folder``. It runs under the command ``tracer``
+    (empty: none). If ``forks`` is given, it is a fork of that process."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
@@ -201,7 +211,7 @@ class Script:
         self.pipe_inode = os.fstat(write_end).st_ino
         self._name = os.path.basename(words[0])
         self._bounds = processes.ScriptBounds(self._others, CALLS if tracer else "")
-        is_told = bool(tracer)  # others' output is for people, in order
+        is_told = bool(tracer)  # other scripts print for people, so both outputs go into one pipe, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker
         try:
             if forks is not None and forks.pid is not None:
@@ -222,15 +232,16 @@ class Script:
         finally:
             os.close(write_end)
         processes.do_not_spare(self._process.pid)
-        limit = processes.MOST_WRITTEN if is_told else 0  # others' output is not kept
+        limit = processes.MOST_WRITTEN if is_told else 0  # other scripts' output is not kept whole
         self._output = self._said = processes.Drain(read_end, 0 if is_told else MOST_OUTPUT, limit)
         if self._process.stderr is not None:
             self._said = processes.Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
-        """Wait for the script's end, and kill what it leaves running. Raises Denial if it exceeds a limit. If a process
-        waits for a disk when time is up, it gets as much again: virtual time outruns a busy host's disk."""
+        """Wait until the script ends, and kill the processes that it leaves running. Raises Denial if the script
+        exceeds a limit. If a process waits for a disk when the time is up, the script gets the same time again, because
+        virtual time may run faster than the disk of a busy host."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if processes.ends_within(self._process.pid, seconds, self._takes_too_much):
@@ -245,7 +256,7 @@ class Script:
         if too_much:
             raise Denial(f"{self._name} {too_much}")
         if ended.code != 0 and (memory := self._bounds.memory()):
-            clear_scratch()  # files there are memory, too
+            clear_scratch()  # files there take memory
             raise Denial(f"{self._name} {how_it_ended(ended, seconds)}; {memory}")
         return ended
 

@@ -1,8 +1,7 @@
-"""The agent in a sandbox on the host (bob/sandbox): it builds trees and runs a program's checker on them.
+"""The agent in a sandbox on the host (bob/sandbox). It builds trees, and runs a program's checker on them.
 
-Bubblewrap has made namespaces, with the read-only root of a guest. The agent is their first process. It may
-mount in them, and scripts may not.
-"""
+Bubblewrap has made namespaces for the sandbox, with the read-only root of a guest. The agent is the first process in
+them. It may mount file systems there, but scripts may not."""
 
 from __future__ import annotations
 
@@ -25,16 +24,16 @@ from bob.agent.inside.world import LOWER, lay_over
 START = f"{LOAD}from bob.agent.inside.sandboxed import stay;stay()\n"
 """The program for ``python3 -c`` in the sandbox."""
 CLONE_NEWNS = 0x00020000
-# Sizes of file systems in memory, as tmpfs(5) takes them: a tree's, that of the agent's files, and that of a script's
-# files elsewhere. A guest has 2 GiB of memory for them.
+# Sizes of file systems in memory, in the form of tmpfs(5): for a tree, for the agent's files, and for files that a
+# script writes elsewhere. (A guest has 2 GiB of memory for all of these.)
 TREE, OWN, ELSEWHERE = "2g", "256m", "512m"
 
 
 def stay() -> None:
-    """Serve until the host closes the stream."""
+    """Serve requests until the host closes the stream."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # no output may get between the frames
-    signal.signal(signal.SIGINT, lambda *_: None)  # the first process gets no other signal from within
+    os.dup2(2, 1)  # other output must not get between the frames
+    signal.signal(signal.SIGINT, lambda *_: None)  # without a handler, the first process gets no signals
     processes.stay_on_host()
     if libc.unshare(ctypes.c_int(CLONE_NEWNS)):  # those of bubblewrap are locked from here on
         raise OSError(ctypes.get_errno(), "unshare")
@@ -50,7 +49,7 @@ def stay() -> None:
 
 
 def _put(blob: bytes, world: bool = False) -> Reply:
-    """Take a program's files; its scripts always run in the world over the root."""
+    """Replace the program's files. In a sandbox, its scripts always run in a world over the root."""
     return put_program(blob, world=True)
 
 

@@ -1,5 +1,6 @@
-"""The world of a program: another root for its scripts, if they need more than the guest has. It is on a disk of its
-own; writes go to memory. The agent's folder is shared, so scripts see what is mounted there."""
+"""The world of a program: another root file system for the program's scripts, which need more than the guest's own root
+has. It is on a disk of its own, and what scripts write to it is in memory. The agent's folder is mounted in the world,
+too, so scripts see the file system under test there."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def enter_world() -> None:
 
 
 def lay_over(lower: str, most: str, options: str = "") -> None:
-    """Make the world of the root ``lower``; ``most`` (tmpfs(5)) is the size of what scripts
-    write in it. ``options`` are more ones for overlayfs."""
+    """Make the world from the root ``lower``. ``most`` is the size of the file system for what scripts write there, in
+    the form of tmpfs(5). ``options`` are added to those of overlayfs."""
     for path in (MEMORY, WORLD):
         os.makedirs(path, exist_ok=True)
     mount_at("bob", MEMORY, "tmpfs", 0, f"size={most}")
@@ -41,8 +42,8 @@ def lay_over(lower: str, most: str, options: str = "") -> None:
         mount_at(path, WORLD + path, "", MS_BIND | MS_REC)
     os.chmod(f"{WORLD}/tmp", 0o1777)
     os.makedirs(WORLD + WORK, exist_ok=True)
-    # The kernel gives strace the outer paths of files that the program has mapped, and libunwind looks for them below
-    # the program's root. The link is relative: an absolute one would lead to strace's root.
+    # The kernel gives strace the guest's paths of files that the program has mapped, but libunwind looks for these
+    # below the program's root. A link makes both lead to the same file. An absolute link would lead to strace's root.
     os.makedirs(WORLD + PLACE, exist_ok=True)
     os.symlink(os.path.relpath("/", PLACE), WORLD + WORLD)
     mount_at("", WORK, "", MS_SHARED)
@@ -54,7 +55,7 @@ def lay_over(lower: str, most: str, options: str = "") -> None:
 
 
 def within(words: list[str], folder: str) -> list[str]:
-    """Return the command that runs the command ``words`` in the world, in ``folder``."""
+    """Return a command that runs the command ``words`` in the world, with the working directory ``folder``."""
     return ["chroot", WORLD, "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]
 
 
