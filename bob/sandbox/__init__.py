@@ -1,1 +1,2 @@
-"""Sandboxes on the host, by bubblewrap: an agent in each checks trees, natively and without a guest."""
+"""Sandboxes on the host, made by bubblewrap. An agent in each sandbox runs a program's checker on trees, natively and
+without a guest."""

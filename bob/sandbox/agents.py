@@ -1,4 +1,5 @@
-"""Agents in sandboxes: opened side by side, over pipes, each lost with its sandbox."""
+"""Agents in sandboxes on the host. They can be open side by side, and bob talks to each over pipes. If a sandbox is
+lost, its agent is lost, too."""
 
 import os
 import select
@@ -17,14 +18,15 @@ from bob.agent.shared import START
 from bob.errors import UsageError
 from bob.sandbox import bubblewrap
 
-WRITE_SECONDS = 600.0  # for a sandbox to take a request
-LONGEST = 64 * 2**20  # bytes of an answer: a script could write one of its own
+WRITE_SECONDS = 600.0  # a sandbox may take so long to read a request
+LONGEST = 64 * 2**20  # bytes of an answer, at most: a script could forge an answer
 PART = 2**16
 _SAID = 300  # characters of an error that a message quotes
 
 
 class SandboxedAgent(Agent):
-    """An agent in a sandbox, which a refusal or a failure ends: the script at fault may have left something."""
+    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails, because the
+    script at fault may have left something in the sandbox."""
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         try:
@@ -35,7 +37,7 @@ class SandboxedAgent(Agent):
 
 
 class SandboxStream:
-    """The pipes to a process in a sandbox, and its ``errors``."""
+    """A stream over the pipes to a process in a sandbox. ``errors`` is the file with the process's standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         assert process.stdin is not None and process.stdout is not None
@@ -68,7 +70,7 @@ class SandboxStream:
                 raise self._ended() from None
 
     def close(self) -> None:
-        """End everything in the sandbox: its processes end with the first of them, which ends with bubblewrap."""
+        """End all processes in the sandbox. They end with the first process, which ends when bubblewrap is killed."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -78,7 +80,7 @@ class SandboxStream:
 
     def _ended(self) -> SandboxLost:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)  # its last words come first
+            self._process.wait(1.0)  # wait for its end, so that its last message is in the file
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         return SandboxLost(f"it ended: {said[-1][:_SAID]}" if said else "it ended without a word", LossCause.VANISHED)
@@ -97,8 +99,8 @@ def packed_agent() -> bytes:
 
 @contextmanager
 def sandbox(root: Path) -> Iterator[Agent]:
-    """Open an agent in a sandbox of its own over ``root``, which has Python; several may share it. Raise SandboxLost if
-    there can be none."""
+    """Yield the agent in a new sandbox over the folder ``root``, which must have Python. Several sandboxes may share a
+    root. Raises SandboxLost if the sandbox cannot be made."""
     packed = packed_agent()
     words = bubblewrap.confined(root, ["/usr/bin/python3", "-S", "-c", START, str(len(packed))])
     with tempfile.TemporaryFile() as errors:
@@ -123,7 +125,7 @@ def sandbox(root: Path) -> Iterator[Agent]:
 
 
 def why_none(root: Path) -> str | None:
-    """Return why there can be no sandbox over ``root`` here; None if one has started."""
+    """Return why bob cannot make a sandbox over ``root`` on this machine. Return None if a trial sandbox started."""
     if not bubblewrap.is_installed():
         return f"{bubblewrap.PACKAGE} is not installed"
     try:

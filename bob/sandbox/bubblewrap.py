@@ -1,9 +1,9 @@
-"""The command that confines an agent on the host.
+"""The command that confines an agent on the host, by bubblewrap.
 
-Bubblewrap gives it namespaces of its own. In that of users it is root, and owns the files of a single user. Its root is
-a read-only folder. Files that it writes are in memory, and their sizes are bounded. If bob is root, bubblewrap and all
-in it run as the user :data:`STRANGER`, so that no file of root's is theirs.
-"""
+Bubblewrap gives the agent namespaces of its own. In its user namespace the agent is root, but all files belong to a
+single user. Its root is a read-only folder. Files that the agent writes are in memory, and their sizes are limited. If
+bob is root, bubblewrap and everything in the sandbox run as the user :data:`STRANGER`, who does not own any file of
+root's."""
 
 import os
 import shutil
@@ -14,10 +14,10 @@ from pathlib import Path
 from bob.agent.shared import LOWER
 
 PROGRAM, PACKAGE = "bwrap", "bubblewrap"
-STRANGER = 0x7000_B0B0  # a user that no system has (docs/UIDS-GIDS.md of systemd)
-SHARED_MEMORY = 512 * 2**20  # /dev/shm
-SMALL = 2**20  # mount points of the agent
-_PATIENCE = 30.0  # seconds for a trial
+STRANGER = 0x7000_B0B0  # a user number that systems do not use (docs/UIDS-GIDS.md of systemd)
+SHARED_MEMORY = 512 * 2**20  # bytes of /dev/shm
+SMALL = 2**20  # bytes of a file system that only has mount points of the agent
+_PATIENCE = 30.0  # seconds that a trial may take
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2"}
 _ENVIRONMENT = {
@@ -27,13 +27,13 @@ _ENVIRONMENT = {
     "LOGNAME": "root",
     "SHELL": "/bin/sh",
 }
-# Another user cannot enter root's cache. A mount that only this process sees shows the folder elsewhere.
+# STRANGER cannot enter root's cache. So a mount that only this process sees shows the folder of the root elsewhere.
 _SHOWN_AT = "/mnt"
 _SHOW = f'mount --make-rprivate / && mount --bind "$1" {_SHOWN_AT} && shift && exec "$@"'
 
 
 def owner() -> int:
-    """Return the user whose files are root's in a sandbox."""
+    """Return the user of the host who owns the files that belong to root in a sandbox."""
     return os.geteuid() or STRANGER
 
 
@@ -42,7 +42,7 @@ def is_installed() -> bool:
 
 
 def why_not() -> str | None:
-    """Return why bubblewrap cannot make a sandbox on this machine, in its words; None if it can."""
+    """Return why bubblewrap cannot make a sandbox on this machine, in bubblewrap's words. Return None if it can."""
     try:
         words = confined(Path("/"), ["/bin/true"])
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE)
@@ -53,7 +53,7 @@ def why_not() -> str | None:
 
 
 def confined(root: Path, words: Sequence[str]) -> list[str]:
-    """Return the words that run ``words`` in a sandbox with the folder ``root`` as its root."""
+    """Return the command that runs the command ``words`` in a sandbox with the folder ``root`` as its root."""
     if os.geteuid():
         return [*_bubblewrap(str(root)), *words]
     another = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--inh-caps=-all"]
@@ -63,7 +63,8 @@ def confined(root: Path, words: Sequence[str]) -> list[str]:
 
 def _bubblewrap(root: str) -> list[str]:
     alone = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1"]
-    # The agent mounts, in a namespace where this one's mounts are locked; its scripts have fewer rights.
+    # The agent has the rights to mount file systems, in a namespace of its own where bubblewrap's mounts are locked.
+    # Its scripts have fewer rights.
     user = ["--uid", "0", "--gid", "0", "--cap-add", "ALL", "--hostname", "bob", "--clearenv"]
     environment = [word for name, value in _ENVIRONMENT.items() for word in ("--setenv", name, value)]
     devices = [*_memory("/dev", SMALL)]
@@ -71,7 +72,7 @@ def _bubblewrap(root: str) -> list[str]:
     devices += [word for name, to in _LINKS.items() for word in ("--symlink", to, f"/dev/{name}")]
     devices += [*_memory("/dev/shm", SHARED_MEMORY, "1777"), "--remount-ro", "/dev"]
     folders = [*_memory("/sys", SMALL), "--dir", "/sys/block", *_memory("/run", SMALL), *_memory("/tmp", SMALL, "1777")]
-    # Once more, without mounts in it: overlayfs would show what is below them.
+    # The root is mounted a second time, without other mounts in it: overlayfs would show what is below such mounts.
     mounts = ["--ro-bind", root, "/", "--proc", "/proc", *devices, *folders, "--ro-bind", root, LOWER, "--chdir", "/"]
     return [PROGRAM, *alone, *user, *environment, *mounts, "--"]
 
