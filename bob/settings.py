@@ -24,7 +24,7 @@ _SEE = f"docs/results.md#settings lists the settings of {FILE}"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in the file ``path`` (None: not set). ``jobs`` counts guests, and ``budget`` counts mounts per
-    workload. ``checks`` is the place of a program's checker."""
+    workload. ``checks`` says where a program's checker runs."""
 
     path: Path | None = None
     image: str | None = None

@@ -1,5 +1,6 @@
-"""A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given_machine`). A
-sandbox on the host may stand in for a guest that only checks trees (:mod:`bob.sandbox`)."""
+"""Opens a guest with bob's agent in it. bob boots the guest, or the user gives a machine
+(:mod:`bob.guest.given_machine`). A sandbox on the host may replace a guest that only checks trees
+(:mod:`bob.sandbox`)."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -20,9 +21,9 @@ from bob.sandbox.bubblewrap import owner
 
 
 class KeptGuests:
-    """Guests of a hypervisor, kept with their agents for the next user until the block ends. Threads may share it. It
-    drops a guest whose agent failed or whose user raised an error, and each guest in virtual time: recordings need a
-    fresh one."""
+    """Guests of a hypervisor that bob keeps with their agents, and uses again until the block ends. Several threads may
+    use one object. It does not keep a guest whose agent failed or whose user raised an error. It also does not keep a
+    guest in virtual time, since each recording needs a fresh one."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor
@@ -56,13 +57,15 @@ class KeptGuests:
 
 @dataclass(frozen=True, slots=True)
 class Sandboxes:
-    """Sandboxes on the host, over the unpacked root of a guest. ``progress`` gets the step of unpacking."""
+    """A source of sandboxes on the host. Their root is the unpacked root of a guest image. ``progress`` gets a line
+    when bob unpacks an image."""
 
     progress: Callable[[str], None]
 
     @contextmanager
     def agent(self, image: Image, world: Path | None) -> Iterator[Agent]:
-        """Open an agent in a sandbox of its own. Raise SandboxLost if there can be none, ImageError for a bad image."""
+        """Open an agent in a new sandbox. Raise SandboxLost if the host cannot make a sandbox, and ImageError for a bad
+        image."""
         with sandbox(unpacked(world or image.root, owner(), self.progress)) as agent:
             yield agent
 
@@ -72,7 +75,8 @@ AnyGuests = GuestSource | KeptGuests | Sandboxes
 
 
 def unshared(guests: AnyGuests) -> AnyGuests:
-    """Return a source of fresh guests that are not used again: scripts may have changed anything in them."""
+    """Return a source of fresh guests that are used only once. A program's scripts may change anything in their
+    guest."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
 
@@ -81,12 +85,13 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
-    """Return the image ``name``, built if missing, or that of the machine at this address (a domain of ``connect``)."""
+    """Return the image ``name``; build it if it is missing. If ``name`` is the address of a given machine, return an
+    image that describes the machine (``connect`` is the libvirt of a domain)."""
     return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 
 def check_image(name: str) -> None:
-    """Raise UsageError for an unknown image, or an impossible address."""
+    """Raise UsageError if ``name`` is an unknown image, or an impossible address of a machine."""
     if is_machine(name):
         place(name)
     else:
@@ -96,20 +101,23 @@ def check_image(name: str) -> None:
 def guests_of(
     image: Image, connect: str | None, progress: Callable[[str], None]
 ) -> AbstractContextManager[GuestSource]:
-    """Open a source of guests of ``image``: the libvirt at ``connect`` (None: bob's own), or the machine."""
+    """Open a source of guests of ``image``: the libvirt at ``connect`` (None: bob's own libvirt), or the given
+    machine."""
     if isinstance(image, GivenImage):
         return GivenMachine.open(place(image.name), connect)
     return Hypervisor.open(connect, progress)
 
 
 def jobs_for(name: str, asked: int | None) -> int:
-    """Return the number of guests side by side: ``asked``, or as many as fit; 1 for a machine."""
+    """Return how many guests run side by side: ``asked``, or else as many as fit on this host. A given machine is one
+    guest."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 
 @contextmanager
 def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
-    """Open an agent in a guest with the disk ``world`` for programs; in virtual time the guest runs only to answer."""
+    """Open an agent in a guest that has the disk ``world`` with a program's packages. A guest in virtual time runs only
+    while it works on an answer."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
             yield agent
@@ -127,6 +135,6 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
 
 
 def agent_stream(guest: Guest) -> DuplexStream:
-    """Start an agent in ``guest``, and return the stream to it. Raise GuestLost."""
+    """Start an agent in ``guest``, and return the stream to the agent. Raise GuestLost if the guest is lost."""
     guest.shell.push(agent_file(), _REMOTE_FILE)
     return guest.start(_START)

@@ -1,5 +1,5 @@
-"""Guests, or sandboxes on the host, run a program's checker on trees that models allow. Guests control sandboxes: they
-run the checker again on each tree that an answer shows, and on a sample of all."""
+"""Runs a program's checker on the trees that models allow, in guests or in sandboxes on the host. Guests control the
+sandboxes: they run the checker again on each tree that an answer shows, and on a sample of all trees."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ from bob.sandbox.agents import why_none
 from bob.sandbox.bubblewrap import owner
 from bob.text import plural
 
-SAMPLED = 3  # trees for each of the hands, at the least, that are checked again: a checker may contradict itself
-SHARE = 20  # after the host, guests check at least one of so many trees
+SAMPLED = 3  # fewest trees for each guest or sandbox that are checked twice: a checker may contradict itself
+SHARE = 20  # guests check at least one of so many trees that the host has checked
 Ends = tuple[Mapping[str, Node], Mapping[str, Node]]  # the trees after the setup and after a clean end
 
 
 @dataclass(slots=True)
 class Checkers:
-    """The ``hands`` that run the checker of ``program``: ``guests``, or sandboxes over ``jobs`` processors. ``root`` is
-    that of each tree. ``why_guests`` says why not sandboxes; empty if the user wants it so. On the trees ``controlled``
-    guests answered as the host; ``differing`` says how one did not."""
+    """The machines that run the checker of ``program``. ``hands`` are either the ``guests`` themselves or sandboxes for
+    ``jobs`` processors. ``root`` is the root directory of each tree. ``why_guests`` is the reason that bob does not use
+    sandboxes; it is empty if the user wants guests. ``controlled`` are trees for which a guest gave the host's answer.
+    If a guest once gave another answer than the host, ``differing`` says how."""
 
     program: Program
     root: Node
@@ -56,15 +57,16 @@ class Checkers:
     def check(
         self, title: str, tries: Tries, budget: int, answers: dict[bytes, CheckerAnswer], seed: int
     ) -> TriedStates:
-        """Run the checker on states of ``tries`` without an answer, ``budget`` at the most, and fill ``answers``."""
+        """Run the checker on those states of ``tries`` that ``answers`` lacks, at most ``budget`` of them. Add the new
+        answers to ``answers``."""
         tried = TriedStates(self, tries, budget, answers, Random(seed))
         tried.ask(title, SAMPLED * self.jobs, seed)
         return tried
 
 
 class TriedStates:
-    """The distinct ``states`` of ``tries`` that were tried, ``most`` at the most, and the ``runs`` of the checker that
-    filled ``answers``. ``lost`` says why some were not checked, ``disagreed`` why bob does not trust the checker."""
+    """The distinct ``states`` of ``tries`` that bob tried, at most ``most``. ``runs`` is how often the checker ran for
+    that. ``lost`` says why some states were not checked, and ``disagreed`` why bob does not trust the checker."""
 
     def __init__(
         self, checkers: Checkers, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer], random: Random
@@ -77,7 +79,7 @@ class TriedStates:
         self._builders: dict[Agent, TreeBuilder] = {}
         self._asked: Sequence[ModelState] = ()  # states that had no answer
         self._controlled: set[bytes] = set()
-        self._left: Sequence[ModelState] = ()  # those that the host has left without an answer
+        self._left: Sequence[ModelState] = ()  # states that the host could not check
         self._why_left: str | None = None
 
     @property
@@ -86,7 +88,7 @@ class TriedStates:
 
     @property
     def without(self) -> list[str]:
-        """The extended attributes that no built tree has."""
+        """The names of the extended attributes that bob could not give to a built tree."""
         return sorted({name for builder in self._builders.values() for name in builder.without})
 
     @property
@@ -112,8 +114,9 @@ class TriedStates:
             self._why_left, self.lost = queue.lost, None
 
     def control(self, title: str, shown: Iterable[int]) -> bool:
-        """Let guests check the trees of the states ``shown`` after the host; the first time also a sample, and what the
-        host has left. Return whether they checked any: guests' answers count, so judge again."""
+        """Let guests check trees that the host has checked: those of the states ``shown``. The first call also checks a
+        sample, and the states that the host could not check. Return whether guests checked any tree. A guest's answer
+        replaces the host's, so the caller then judges again."""
         if not self._checkers.is_on_host:
             return False
         chosen = [self.states[place] for place in shown]
@@ -201,8 +204,9 @@ def _differing(on_host: int | None, in_guest: int | None) -> str:
 
 
 def checkers_for(guests: ProgramGuests, case: ProgramCase, ends: Ends, checks: CheckPlace, jobs: int) -> Checkers:
-    """Try the checker on built trees, in a guest and on the host. Raise CannotBeModelled if it does not judge them as
-    the real ones, GuestError if it must run on the host and cannot."""
+    """Try the checker on built trees, in a guest and on the host, and return the machines that shall run it. Raise
+    CannotBeModelled if it judges a built tree otherwise than the real one. Raise GuestError if the checker must run on
+    the host and cannot."""
     in_guest = _tried(guests, case, ends)
     _check(case, in_guest)
     by_guests = Checkers(case.work, root_of(ends[0]), jobs, guests, guests)

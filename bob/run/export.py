@@ -1,5 +1,5 @@
 """Exports the writes of a witness's workload as a log for xfstests' ``replay-log``. A witness lacks most writes, so bob
-records its workload again: in virtual time writes nearly always come in the same order, with other time stamps."""
+records its workload again. In virtual time, the writes nearly always come in the same order, with other time stamps."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +21,15 @@ from bob.trace.replay_log import CRASH, ReplayStep, steps
 from bob.witness.document import Witness, read, timeline_of
 from bob.witness.keep import EACH_DISK
 
-ATTEMPTS = 5  # most recordings in search of the crash of the witness
+ATTEMPTS = 5  # most recordings, until one has the crash of the witness
 
 
 @dataclass(frozen=True, slots=True)
 class LogCrash:
-    """The crash in a log: ``entry`` is the index of its mark. The state lacks the writes of the entries ``lost``, and
-    has a part of those of ``torn``; the first ``prefix`` entries make it (None: it is not a prefix). ``other`` counts
-    sectors that differ from the witness, as time stamps do."""
+    """The crash of a witness, in a log. ``entry`` is the index of the log entry that marks the crash. The crash state
+    lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. If the first
+    entries of the log make the crash state, ``prefix`` is their number; otherwise it is None. ``other`` counts the
+    sectors that differ from the witness, for example by time stamps."""
 
     entry: int
     lost: tuple[int, ...]
@@ -39,7 +40,8 @@ class LogCrash:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
-    """The log of a ``witness``'s workload, and its crash; None if the new recording differs."""
+    """The log of the workload of ``witness``. ``crash`` is where the crash is in the log; None if the new recording
+    lacks it."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]
@@ -47,9 +49,9 @@ class ExportedLog:
 
 
 def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> ExportedLog:
-    """Record the workload of the witness in ``path`` again, for its log. Raise RecordingError for an inconsistent
-    recording. Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError for a
-    claim without an export, or a kernel of another series unless ``any_kernel`` is set."""
+    """Record the workload of the witness ``path`` again, and return its log. Raise RecordingError if the recording is
+    inconsistent. Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError if the
+    claim cannot be exported, or if the kernel is of another series and ``any_kernel`` is not set."""
     found = read(path)
     if (refusal := found.claim.no_export) is not None:
         raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
@@ -66,7 +68,8 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
 
 
 def record_again(agent: Agent, witness: Witness) -> Case:
-    """Record the workload of ``witness`` on its own base, in virtual time. Return the checked case."""
+    """Record the workload of ``witness`` on the base image of the witness, in virtual time. Return the checked
+    recording."""
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion
@@ -75,7 +78,7 @@ def record_again(agent: Agent, witness: Witness) -> Case:
 
 
 def exported(witness: Witness, case: Case) -> ExportedLog:
-    """Return the log of ``case``, with the crash of ``witness`` if it is there."""
+    """Return the log of the recording ``case``, with the crash of ``witness`` if the recording has this crash."""
     plan, state = case.plan, witness.state
     if not _has(case, witness):
         return ExportedLog(witness, steps(plan.trace), None)

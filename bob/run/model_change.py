@@ -1,4 +1,4 @@
-"""The answers of models for a program that is recorded once, and the effect of a change of a model."""
+"""The answers of models for a program that is recorded once, and the changes that another model makes to them."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ def answers_by_models(
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
-    """Record ``program`` once, and return its answers by ``models`` alone. ``out`` keeps the run."""
+    """Record ``program`` once, and return the answers of ``models`` alone. The directory ``out`` keeps the run."""
     where, paces, deep = FileSystemOptions(), (Pace.UNDISTURBED,), how.exploration
     requests = program_requests(
         program, (RECORDED_ON,), where, paces, deep, how.image, how.guests, checks=checks, progress=progress.step
@@ -34,6 +34,6 @@ def answers_by_models(
 def model_change(
     program: Program, models: tuple[Model, Model], how: ProgramRunOptions, checks: CheckPlace, progress: Progress
 ) -> Change:
-    """Record ``program`` once, and return what the second of two ``models`` changes for it."""
+    """Record ``program`` once, and return what changes for it between the first and the second of two ``models``."""
     answers = answers_by_models(program, with_distinct_names(models), how, checks, progress)
     return change(program.name, *answers.models)

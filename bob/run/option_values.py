@@ -1,4 +1,5 @@
-"""The values of options. A reader takes a word and the option's name; it raises UsageError before anything starts."""
+"""Readers for the values of options. A reader takes the user's word and the name of the option, and returns the value.
+It raises UsageError before anything starts."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,18 +15,17 @@ from bob.program.sets import load_program_set, program_set_names
 from bob.subject import file_system, file_systems, is_file, layers, load_set, set_names
 from bob.witness.bundle import is_there
 
-ALL = "all"  # in place of a name: each one that bob ships
+ALL = "all"  # stands for all names that bob ships
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
-    """Return the reader of values that must be one of ``names``; ``what`` is the word for them in messages."""
+    """Return a reader that accepts only ``names``. Messages call such a value ``what``."""
     return Words(lambda word, _option: _check_known(what, word, names()), lambda _given: names())
 
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
-    """Return the reader of values that are one of ``names`` or a path. The reader accepts any word; the
-    command checks it."""
+    """Return a reader for one of ``names``, or a path. It accepts any word, since the command checks the word later."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 
@@ -34,7 +34,7 @@ def property_names(rows: RowSet) -> tuple[str, ...]:
 
 
 def read_size(word: Any, option: str) -> int:
-    """Return the bytes of a size such as ``64M``, ``1G`` or ``67108864``."""
+    """Return the number of bytes in a size such as ``64M``, ``1G`` or ``67108864``."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", word.strip(), re.IGNORECASE)
     if match is None or not int(match[1]):
         raise UsageError(f"{option}: {word!r} is not a size", hint="for example 64M or 1G")
@@ -63,14 +63,14 @@ def _read_image(word: Any, _option: str) -> str:
 
 
 def image_names() -> list[str]:
-    """Return the guest images that can be built, and those made with a user's kernel."""
+    """Return the names of the guest images that bob can build, and of those made with a user's kernel."""
     from bob.image import image_names
 
     return image_names()
 
 
 def model_names() -> list[str]:
-    from bob.apm.named import model_names  # they take a while to load
+    from bob.apm.named import model_names  # models take a while to load
 
     return model_names()
 
@@ -87,7 +87,7 @@ def _read_shard(word: Any, option: str) -> tuple[int, int]:
 
 
 def _read_witness(word: Any, option: str) -> Path:
-    """Return the path of a witness: a file, or a place in a bundle (:mod:`bob.witness.bundle`)."""
+    """Return the path of a witness: a file, or a path that a bundle replaces (:mod:`bob.witness.bundle`)."""
     path = Path(word)
     if not is_there(path):
         raise UsageError(f"{option}: the witness {path} does not exist", hint="name a file, or a witness in a bundle")
@@ -111,7 +111,9 @@ PROBE_FILE = Words(lambda word, _option: load_probe(Path(word)), files="file")
 STACK = Words(_read_stack, lambda _given: layers(), "file")
 SIZE = Words(read_size, name="size")
 WITNESS = Words(_read_witness, files="file", name="witness")
-WITNESSES = Words(_read_witnesses, files="file", name="witness")  # one, or all of a run directory
+WITNESSES = Words(
+    _read_witnesses, files="file", name="witness"
+)  # a witness, or a run directory, which stands for all its witnesses
 SHARD = Words(_read_shard, name="k/n")
 SET = Words(lambda word, _option: load_set(word), lambda _given: set_names(), "file")
 PROGRAM_SET = Words(lambda word, _option: load_program_set(word), lambda _given: program_set_names(), "file")

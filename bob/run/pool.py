@@ -1,11 +1,12 @@
-"""A pool of guests, which does jobs, and decides what a lost guest means.
+"""A pool of guests that does jobs, and decides what a lost guest means.
 
-Another guest begins a lost guest's job again, before all other jobs. If it is lost, too, the job gives up in its own
-way: its question stays unknown, the kernel's panic or hang is a finding, or the loss ends the command. If bob fails at
-a job, the job gives up, its guest ends, and the others go on. An error that every job would meet ends the run.
+If a guest is lost, another guest begins its job again, before all other jobs. If this guest is lost, too, the job gives
+up in its own way: for example, its question stays unknown, or a panic of the kernel is a finding. If bob itself fails
+at a job, the job gives up and its guest ends, but other jobs go on. An error that every job would meet ends the run.
 
-:meth:`Pool.done` is the loop: in the command's own thread, or in threads from :meth:`Pool.start` to :meth:`Pool.stop`.
-When a user stops a run, guests may end before their workers notice; such a loss does not count."""
+The loop is :meth:`Pool.done`. It runs in the command's own thread, or in threads from :meth:`Pool.start` to
+:meth:`Pool.stop`. When a user stops a run, guests may end before their workers notice. Such a loss does not count.
+"""
 
 import errno
 import threading
@@ -30,12 +31,14 @@ from bob.run.agents import AnyGuests, agent_in, unshared
 T = TypeVar("T")
 R = TypeVar("R")
 StateSink = Callable[[int], None]
-"""Reports that this many more crash states of a job are done. It ends the job when the run is stopped."""
-Errand = Callable[[], None]  # work without a guest of the queue
+"""A function that a job calls with the number of crash states done since its last call. It ends the job when the run is
+stopped."""
+Errand = Callable[[], None]  # work that a worker does without a guest of this queue
 
 
 class LostGuest(Exception):
-    """The guest was lost on the way, and the job has a part of its answer. The message says how."""
+    """The guest was lost in the middle of a job that has a part of its answer already. The message says how it was
+    lost."""
 
 
 class RunStopped(BaseException):
@@ -43,8 +46,9 @@ class RunStopped(BaseException):
 
 
 class Job:
-    """Work for one guest. Messages have its ``title``, ``when`` a guest was lost, and the ``verb`` of bob's work when
-    it broke. ``first_loss`` says how the first guest was lost; ``states`` counts crash states of this attempt."""
+    """Work for one guest. Messages use three texts: the ``title`` of the job, ``when`` (where in the work a guest was
+    lost), and ``verb`` (what bob did when it failed). ``first_loss`` says how the first guest was lost. ``states``
+    counts the crash states of this attempt."""
 
     when = ""
     verb = "did"
@@ -55,25 +59,25 @@ class Job:
         self.states = 0
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        """Do the job, and return whether the guest can do more. Raise GuestLost, AgentBroken or LostGuest if it was
-        lost."""
+        """Do the job, and return whether the guest can do another one. Raise GuestLost, AgentBroken or LostGuest if the
+        guest was lost."""
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        """Note that the second guest was lost, or that bob itself failed (with a ``trace``)."""
+        """Note that the second guest was lost, too, or that bob itself failed; ``trace`` is then bob's traceback."""
         raise error
 
 
 class Idle(Enum):
-    """The queue is empty now."""
+    """A queue without a job says whether a job may still come."""
 
     WAIT = "wait"  # more jobs may come
     OVER = "over"  # no more jobs will come
 
 
 class JobQueue:
-    """Hands out jobs for guests with this ``clock`` and disk ``world``; ``begin`` makes a new guest ready. The pool
-    holds its condition when it calls :meth:`next` and :meth:`put_back`."""
+    """A queue of jobs for guests with this ``clock`` and the disk ``world``. ``begin`` prepares a new guest. The pool
+    holds its lock (the condition) when it calls :meth:`next` and :meth:`put_back`."""
 
     def __init__(
         self,
@@ -86,16 +90,16 @@ class JobQueue:
         self._jobs = deque(jobs)
 
     def next(self, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job, for a worker that has a guest, or would have to start one."""
+        """Return the next job for a worker. ``has_guest`` is False if the worker would have to start a guest for it."""
         return self._jobs.popleft() if self._jobs else Idle.OVER
 
     def put_back(self, job: Job) -> None:
-        """Put a job before all others."""
+        """Put ``job`` before all other jobs."""
         self._jobs.appendleft(job)
 
 
 class Pool:
-    """Does the jobs of a queue in guests. It notifies ``changed`` when a job ends."""
+    """Does the jobs of a queue in guests. The condition ``changed`` is notified when a job ends."""
 
     def __init__(self, guests: AnyGuests, image: Image, progress: Progress) -> None:
         self._guests, self._image, self._progress = guests, image, progress
@@ -106,8 +110,9 @@ class Pool:
         self._at_work = self._ended = 0
 
     def done(self, queue: JobQueue) -> Iterator[Job]:
-        """Do all jobs of ``queue`` in one guest after the other; yield each at its end. Raise GuestLost or AgentBroken
-        if two guests in a row are lost at their start, and errors by :func:`ends_the_run` or :meth:`Job.give_up`."""
+        """Do all jobs of ``queue`` in one guest, and in another guest if that one is lost. Yield each job when it ends.
+        Raise GuestLost or AgentBroken if two guests in a row are lost at their start. Raise an error that ends the run
+        (:func:`ends_the_run`), and any error of :meth:`Job.give_up`."""
         agent: Agent | None = None
         with ExitStack() as guest:
             while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:
@@ -123,10 +128,10 @@ class Pool:
                     agent = None
                 if has_ended:
                     yield job
-                del job  # it may be large
+                del job  # a job may be large
 
     def do_all(self, queue: JobQueue, jobs: int) -> None:
-        """Do all jobs of ``queue`` in ``jobs`` guests side by side. Raise as :meth:`done` does."""
+        """Do all jobs of ``queue`` in ``jobs`` guests side by side. Raise the errors of :meth:`done`."""
         try:
             self.start(queue, jobs)
             self.wait_until(lambda: self._ended == jobs)
@@ -134,18 +139,19 @@ class Pool:
             self.stop()
 
     def start(self, queue: JobQueue, jobs: int) -> None:
-        """Start ``jobs`` guests side by side on ``queue``. Call :meth:`stop` in the end."""
+        """Start ``jobs`` workers on ``queue``, each with a guest of its own. The caller must call :meth:`stop` in the
+        end."""
         self._threads = [threading.Thread(target=self._work, args=[queue], name=f"worker {n + 1}") for n in range(jobs)]
         try:
             for thread in self._threads:
                 thread.start()
-        except BaseException:  # an interrupt: the caller is not in its ``with`` block yet
+        except BaseException:  # on an interrupt here, the caller's ``with`` block is not open yet
             self.stop()
             raise
 
     def stop(self) -> None:
         """Start no more jobs, and wait until every worker has ended its guest."""
-        self.is_stopped = True  # before anything that could end a guest, and that waits
+        self.is_stopped = True  # first, as all that follows may wait or end a guest
         with self.changed:
             self.changed.notify_all()
             # Not Thread.join: when a signal interrupts it, CPython before 3.13 takes the thread for ended
@@ -156,7 +162,7 @@ class Pool:
                 thread.join()
 
     def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Wait until ``is_so()``. Raise the error of the first worker that failed."""
+        """Wait until ``is_so()`` is true. If a worker fails before, raise the error of the first worker that failed."""
         with self.changed:
             self.changed.wait_for(lambda: self._failure or is_so())
             if self._failure:
@@ -180,7 +186,8 @@ class Pool:
                 self.changed.notify_all()
 
     def _next(self, queue: JobQueue, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. A worker without a guest does not wait: it starts one."""
+        """Return the next job for a worker. If no job is there yet, a worker with a guest waits. A worker without a
+        guest gets Idle.WAIT, and can start one meanwhile."""
         with self.changed:
             while not self.is_stopped:
                 job = queue.next(has_guest=has_guest)
@@ -190,7 +197,8 @@ class Pool:
         return Idle.OVER
 
     def _begun(self, guest: ExitStack, queue: JobQueue) -> Agent:
-        """Return the agent of a new guest, ready for the jobs of ``queue``. A loss at its start costs no job."""
+        """Start a guest for the jobs of ``queue``, and return its agent. If the guest is lost at its start, try once
+        more."""
         try:
             return self._started(guest, queue)
         except (GuestLost, AgentBroken) as loss:
@@ -233,7 +241,7 @@ class Pool:
             trace = "".join(traceback.format_exception(broken))
         else:
             return True, can_go_on and agent.is_sound
-        if self.is_stopped:  # so the guest was ended, and not lost
+        if self.is_stopped:  # the stop has ended the guest; the guest was not lost
             raise RunStopped
         job.give_up(error, reason, trace)
         return True, False
@@ -250,7 +258,7 @@ class Pool:
 
 
 def _let_go(guest: ExitStack, agent: Agent) -> None:
-    """End the guest of ``agent``, also where guests are kept for the next user."""
+    """End the guest of ``agent``, even if guests are kept for their next use."""
     agent.is_sound = False
     guest.close()
 
@@ -276,7 +284,8 @@ def each_in_a_guest(
     progress: Progress,
     world: Path | None = None,
 ) -> Iterator[R]:
-    """Yield the result of ``do`` for each of ``items`` (title, item), in one guest. Raise as :meth:`Pool.done` does."""
+    """Do each of ``items`` (title, item) in one guest, and yield the results of ``do``. Raise the errors of
+    :meth:`Pool.done`."""
     every = [_ItemJob(title, item, do) for title, item in items]
     for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
         assert isinstance(job, _ItemJob)
@@ -285,14 +294,15 @@ def each_in_a_guest(
 
 @dataclass(frozen=True, slots=True)
 class ProgramGuests:
-    """Guests of an ``image``, each with the packages of its program."""
+    """Guests of an ``image`` that have the packages of the program under test."""
 
     source: AnyGuests
     image: Image
     progress: Progress
 
     def world(self, program: Program) -> Path | None:
-        """Return the disk with the packages of ``program``, built if missing; None if it needs none."""
+        """Return the disk with the packages of ``program``; build it if it is missing. Return None if the program needs
+        no packages."""
         return ensure_world(self.image, program.packages, self.progress.step)
 
     def pool(self) -> Pool:
@@ -301,8 +311,8 @@ class ProgramGuests:
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:
-        """Return the result of ``do`` in a guest, which ends afterwards if ``do`` spoils it (``is_spoilt``). Raise as
-        :func:`each_in_a_guest`."""
+        """Return the result of ``do`` in a guest. If ``is_spoilt`` is true, ``do`` may change anything in the guest, so
+        the guest ends. Raise the errors of :func:`each_in_a_guest`."""
         source = unshared(self.source) if is_spoilt else self.source
         items, world = [(title or program.name, None)], self.world(program)
         [result] = each_in_a_guest(
@@ -315,7 +325,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def ends_the_run(error: Exception) -> bool:
-    """Return whether every job would have this error, because of machine, run directory or configuration."""
+    """Return whether every job would meet this error, since its cause is the machine, the run directory or the
+    configuration."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)

@@ -1,5 +1,6 @@
-"""A probe from end to end: record, enumerate, observe, judge, report. bob keeps each phase before it starts the next. A
-quick question (:func:`try_out`) has the same phases, with a recording for each finish and the answers as its result."""
+"""A probe from end to end: record, enumerate, observe, judge, report. bob keeps the output of each phase before the
+next phase starts. A quick question (:func:`try_out`) has the same phases. It makes a recording for each finish (the end
+of a workload), and its result has answers instead of a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,14 +42,16 @@ from bob.workload.plain import workload_to_json
 
 
 def begin(out: Path | None) -> tuple[Path, dict[str, Any]]:
-    """Return the directory for a new run, ``out`` or one in ./bob-runs, and the fields of any run.json."""
+    """Return the directory for a new run (``out``, or a new one in ./bob-runs), and the fields that each run.json
+    has."""
     identity = new_identity()
     return out or RUNS / identity, {"id": identity, "started": now(), "bob": __version__}
 
 
 def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
     """Probe ``request.configuration``. Return the result and the run directory. Raise UsageError before a guest starts
-    if the request is impossible, and with the machine's message if mkfs or the kernel refuses the configuration."""
+    if the request is impossible. Raise UsageError with the message of mkfs or the kernel if it refuses the
+    configuration."""
     request.check()
     check_jobs(request.host.jobs)
     image = asked_image(request, progress)
@@ -61,9 +64,10 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
 
 
 def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Return the answers to ``trial``, and the run directory: ``out``, or a new one in ./bob-runs. Raise UsageError if
-    the kernel lacks the file system (before a guest starts), or mkfs or the kernel refuses it. Raise RecordingError if
-    all recordings fail. If only some do, an expectation that holds in the others is unknown."""
+    """Return the answers to ``trial``, and the run directory: ``out``, or a new one in ./bob-runs. Raise UsageError
+    before a guest starts if the kernel lacks the file system, and later if mkfs or the kernel refuses it. Raise
+    RecordingError if all recordings fail. If only some of them fail, an expectation that holds in all others is
+    unknown."""
     request = trial.request
     path, about = begin(out)
     image = asked_image(request, progress)
@@ -86,7 +90,8 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
 
 
 def asked_image(request: ProbeRequest, progress: Progress) -> Image:
-    """Return the image of ``request``, built if missing. Raise UsageError if it cannot do what is requested."""
+    """Return the image of ``request``; build it if it is missing. Raise UsageError if the image cannot do what is
+    requested."""
     image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     _check_file_system(image, request)
@@ -94,7 +99,8 @@ def asked_image(request: ProbeRequest, progress: Progress) -> Image:
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Resume the probe in ``path``. Raise StoreError if it is not a probe's run, or another process writes it."""
+    """Resume the probe whose run directory is ``path``. Raise StoreError if ``path`` is not a probe's run directory, or
+    another process is writing it."""
     if MatrixDirectory.is_one(path):
         raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} continues it")
     run = RunDirectory(path)
@@ -104,7 +110,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
-    """Make the run directory ``path`` for ``request``, before a guest runs."""
+    """Make the run directory ``path`` for ``request``. No guest runs yet."""
     check_image(request.image)
     about = {
         "id": identity,
@@ -122,14 +128,15 @@ def _named(request: ProbeRequest) -> str:
 
 
 def unfinished(run: RunDirectory) -> int:
-    """Count the workloads that are still to be done; 0 for a run that is finished or was skipped."""
+    """Return the number of workloads that are still to be done. It is 0 for a run that is finished or was skipped."""
     planned = [] if run.is_finished() else run.planned()
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedColumn:
-    """A column of the table. ``refusal``: why the image cannot do it, or None; ``fresh``: it was not begun yet."""
+    """A column of the table that is asked for. ``refusal`` is the reason if the image cannot do it (None: it can).
+    ``fresh`` is True if the column was not begun yet."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -146,7 +153,7 @@ class AskedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Prober:
-    """The columns that are being probed. Ask for their results in order."""
+    """Probes several columns of the table. The caller asks for their results in order."""
 
     columns: Sequence[AskedColumn]
     pipeline: Pipeline
@@ -155,8 +162,8 @@ class Prober:
     image: Image
 
     def result(self, place: int) -> Result:
-        """Return and keep the result of the column at ``place``. Raise UsageError if the image lacks the file system,
-        or mkfs or the kernel refuses the configuration."""
+        """Wait for the result of the column at index ``place``, keep it, and return it. Raise UsageError if the image
+        lacks the file system, or if mkfs or the kernel refuses the configuration."""
         asked = self.columns[place]
         run, request = asked.run, asked.request
         if run.is_finished():
@@ -180,7 +187,9 @@ class Prober:
             add_recoveries(column, run, workloads, request)
         cells = column.cells()
         self.progress.lap()
-        for cell in () if request.by_cause else cells:  # those of lots follow when all lots are done
+        for cell in (
+            () if request.by_cause else cells
+        ):  # the search reports the cells of its lots when all lots are done
             self.progress.judged(cell)
         result = keep_result(run, request, asked.environment, [column.result(cells)], finished := now())
         run.note(finished=finished)
@@ -190,14 +199,16 @@ class Prober:
         return result
 
     def explore(self, place: int) -> Environment:
-        """Explore the workloads of a column into its run directory without judging them. Return the environment."""
+        """Explore the workloads of a column, without judging them. The run directory keeps the observations. Return the
+        environment."""
         asked = self.columns[place]
         for number in range(len(asked.run.planned())):
             self.pipeline.result(place, number)
         return asked.environment
 
     def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
-        """Add a workload to ``column`` when it is done. Return the bytes of its log if it was recorded just now."""
+        """Wait until a workload is done, and add it to ``column``. Return the number of bytes of its log if this
+        session recorded it, and else 0."""
         asked = self.columns[place]
         if (item := self.pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)
@@ -210,7 +221,7 @@ class Prober:
 
 
 def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
-    """Return and keep the result of a column that bob could not test, for this ``reason``."""
+    """Keep and return the result of a column that bob could not test. ``reason`` says why."""
     made, environment = request.configuration, decode(Environment, run.about()["environment"])
     cells = [Answer(claim_words(probe.property), Verdict.SKIPPED, NOTHING, reason=reason) for probe in request.asked]
     column = replace(SubjectResult.of(made, mkfs_version=environment.mkfs_version), answers=tuple(cells))
@@ -227,9 +238,9 @@ def prober(
     image: Image | None = None,
     kind: str = "probe",
 ) -> Iterator[Prober]:
-    """Probe the rest of ``columns`` while the block is open, with the image and host of the first. ``kind`` is for
-    estimates (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run has another machine or image, UsageError
-    for an unfit kernel."""
+    """Finish the unfinished ``columns`` while the block is open, all with the image and the host of the first column.
+    ``kind`` is the kind of work for estimates (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run belongs
+    to another machine or image, and UsageError for a kernel that cannot be used."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)
@@ -257,7 +268,7 @@ def prober(
 
 
 def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
-    """Note the environment of a run. Raise StoreError if the run was begun on another one."""
+    """Write the environment into run.json. Raise StoreError if the run was begun in another environment."""
     if run.about().get("environment", environment) != environment:
         raise StoreError(f"{run.path} began on another machine or image", hint="start a new probe, with --out")
     run.note(environment=dict(environment))

@@ -1,4 +1,5 @@
-"""A recorded program against models: bob builds the states that a model allows, and its checker looks at each."""
+"""Holds a recorded program against models: bob builds the trees that a model allows, and the program's checker checks
+each."""
 
 from __future__ import annotations
 
@@ -44,9 +45,9 @@ from bob.run.checkers import Checkers, TriedStates, checkers_for
 from bob.run.pool import ProgramGuests
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 
-MOST_TRIED = 50  # crash states for each distinct tree in the budget: many give a known tree
-MOST_MICRO_OPERATIONS = 20_000  # the order takes a bit for each pair
-MOST_IN_PAIRS = 500  # most operations for asking whether a model allows an unlisted tree
+MOST_TRIED = 50  # most crash states for each distinct tree in the budget: many crash states give a known tree
+MOST_MICRO_OPERATIONS = 20_000  # the order of micro-operations takes a bit of memory for each pair
+MOST_IN_PAIRS = 500  # with at most so many operations, bob can ask whether a model allows an unlisted tree
 _STALE = (
     "{} allows old contents in place of missing data. For such a state bob tried three trees: with old contents of the "
     "disk, with what the file itself had before a truncate, and with zeros"
@@ -55,8 +56,8 @@ _STALE = (
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """A model's judgement of a tree after an output: ``says`` whether the model allows it (None: unknown), and the
-    ``clauses`` that forbid it (empty: unknown)."""
+    """A model's judgement of a tree after an output. ``says`` returns whether the model allows the tree (None:
+    unknown). ``clauses`` returns the clauses of the model that forbid it (empty: unknown)."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
@@ -66,7 +67,8 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
-    """Return the judgement by a list of all trees; ``by_pairs`` if the model allows unlisted stale data or garbage."""
+    """Return a judgement by the list of all trees that ``model`` allows. If the model also allows stale data or garbage
+    that the list lacks, ask ``by_pairs`` about other trees."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -93,8 +95,9 @@ def hold_against(
     jobs: int,
     explaining: Callable[[str], Explaining],
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
-    """Return the answer of each of ``models`` for a recorded program, and the effects of its calls. The request's
-    budget limits the distinct trees of each model. ``explaining`` makes explanations, by a name."""
+    """Return the answer of each of ``models`` for a recorded program, and the effects of the program's calls. The
+    request's budget is the most distinct trees for each model. ``explaining`` returns an object that explains failures,
+    by a name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -124,7 +127,7 @@ def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaini
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
-    """Return why a model lacks an answer. Raise ``broken`` again if nothing else could go on, either."""
+    """Return why a model cannot answer. Raise ``broken`` again if it would also stop all other work."""
     match broken:
         case CannotBeModelled():
             return str(broken)
@@ -138,7 +141,7 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Return the judgement of each of ``models`` for another recording of the same program."""
+    """Return the judgement of each of ``models`` for ``case``, another recording of the same program."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -147,13 +150,14 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
             each = [TreeOracle(pairs, model.promised, again.outputs) for model in models]
             return [_but_for_logs(Allows(one.allows, one.clauses), case.work, before) for one in each]
     except (CannotBeModelled, GuestLost, AgentBroken):
-        pass  # unknown judgements are counted
+        pass  # the caller counts unknown judgements
     return [UNKNOWN] * len(models)
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """Return the vulnerabilities on a file system that show in a tree that the model forbids, each with the clauses
-    that forbid the first such tree. Also return the number of refused trees that lack a judgement."""
+    """Return the vulnerabilities on a file system that show in a tree which the model forbids. Each has the clauses
+    that forbid the first such tree. Also return how many of the trees that the checker refuses the model could not
+    judge."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):
@@ -177,7 +181,7 @@ class _ModelledProgram:
     pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-        """Run the checker on the trees that ``model`` allows, and judge the model."""
+        """Run the checker on the trees that ``model`` allows, and judge the model by the answers."""
         self.guests.progress.step(f"building the states that {model.name} allows for {self.case.work.name}")
         self.guests.progress.recorded(model.name)
         budget = self.request.budget
@@ -222,7 +226,7 @@ class _ModelledProgram:
         notes: Sequence[str],
         explaining: Explaining,
     ) -> JudgedModel:
-        """Judge the model by the answers so far."""
+        """Judge the model by the answers that there are so far."""
         answers = self.answers
         with_answers = replace(
             looked,
@@ -239,7 +243,8 @@ class _ModelledProgram:
         return judge_model(with_answers, self.case.transcript.calls, self.again.effects, notes, explaining)
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
-        """Return the judgement by the list of all allowed trees, if complete; else by pairs of operations."""
+        """Return the model's judgement. It uses the list of allowed trees if the list is complete, and else pairs of
+        operations."""
         by_pairs = UNKNOWN
         if len(self.again.history.operations) <= MOST_IN_PAIRS:
             if self.pairs is None:
@@ -250,7 +255,8 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return an empty answer for a model that another part asks, to compare the model with trees of file systems."""
+    """Return an empty answer for a model that another part of the run asks. bob compares it with the trees of file
+    systems."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

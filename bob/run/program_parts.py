@@ -1,5 +1,5 @@
-"""A program in parts for a cluster: one for each file system at each pace. The first has the answers of the models.
-Each asks whether the models allow the trees on its file system."""
+"""A program's run in parts for a cluster: one part for each file system at each pace. The first part also has the
+answers of the models. Each part asks whether the models allow the trees on its file system."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,9 +32,9 @@ def spread(
     *,
     explores: bool,
 ) -> Result:
-    """Try ``program`` on a cluster as each of ``requests`` asks. Return the answers; ``run`` keeps all. Raise
-    UsageError if the program cannot be run or its checker cannot be trusted, GuestError if no worker could do a part. A
-    stopped run cannot be resumed: it records a program again each time."""
+    """Try ``program`` on a cluster, once for each of ``requests``. Return the answers; ``run`` keeps all results. Raise
+    UsageError if the program cannot be run, or its checker cannot be trusted. Raise GuestError if no worker could do a
+    part. A stopped run cannot be resumed, since each run records the program again."""
     first = min(requests)
     scheduler = requests[first].host.scheduler
     assert scheduler is not None
@@ -52,7 +52,8 @@ def spread(
 
 @dataclass(frozen=True, slots=True)
 class ProgramPart:
-    """The question of a part. ``explores`` and ``answers`` are as of :func:`bob.run.programs.try_program`."""
+    """The question of a part. ``explores`` and ``answers`` have the meaning of the arguments of
+    :func:`bob.run.programs.try_program`."""
 
     request: ProbeRequest
     models: tuple[Model, ...]
@@ -73,7 +74,8 @@ def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
 
 @dataclass(slots=True)
 class _ProgramParts:
-    """``waiting`` are requests that were not handed out, ``first`` the number of the one with models' answers."""
+    """The parts of a program's run. ``waiting`` are the requests that no worker has yet. ``first`` is the number of the
+    request whose part has the answers of the models."""
 
     program: Program
     waiting: dict[int, ProbeRequest]
@@ -101,8 +103,8 @@ class _ProgramParts:
             yield RunPart(made, title, request.host)
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Add a part. Raise UsageError if it was refused, GuestError if no worker could do it: without its answer, a
-        file system would look like one that the user did not name."""
+        """Add the results of a part. Raise UsageError if it was refused, and GuestError if no worker could do it.
+        Without this error, a missing file system would look like one that the user did not name."""
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:
@@ -117,7 +119,8 @@ class _ProgramParts:
         self.run.save_result(self.together())
 
     def together(self, finished: str = "") -> Result:
-        """Return the answers so far, the models' beside all file systems; ``finished`` is empty if parts are left."""
+        """Return the results so far as one. It has the answers of the models beside the trees of all file systems.
+        ``finished`` is the time at the end; it is empty if parts are left."""
         parts = [found for _number, found in sorted(self.results.items())]
         run = replace(parts[0].run, finished=finished)
         answers = {one.name: one for one in self.results[self.first].models} if self.first in self.results else {}

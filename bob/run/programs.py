@@ -1,6 +1,7 @@
-"""A program under test: record its workload, explore its crash states, and run its checker on them. bob explores each
-window between outputs (:mod:`bob.program.transcript`) like any workload. The checker runs once for each tree with each
-output, and on a sample of other states with the same tree."""
+"""A program under test: bob records its workload, explores its crash states, and runs its checker on them. A *window*
+has the crashes between two outputs of the program (:mod:`bob.program.transcript`); bob explores each window like any
+workload. The checker runs once for each tree with each output, and again on a sample of other states with the same
+tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -63,10 +64,10 @@ def try_program(
     answers: bool = True,
 ) -> tuple[Result, Path]:
     """Return the answers for ``program`` on each requested configuration and by ``models``, and the run directory.
-    Models get the calls of the first configuration. Without ``explores``, only models answer; without ``answers``, bob
-    only compares them with file systems. ``numbers`` are the indexes of the configurations in the user's list; file
-    names have them. Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be
-    trusted."""
+    Models get the calls that were recorded on the first configuration. Without ``explores``, only models answer.
+    Without ``answers``, models do not answer, and bob only compares them with file systems. ``numbers`` are the indexes
+    of the configurations in the user's list; the names of files use them. Raise UsageError, before exploring, if the
+    program cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -82,7 +83,8 @@ def try_program(
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
-    """Do the program's part in ``run``, on a worker of a cluster. Raise as :func:`try_program` does."""
+    """Do the part of a program's run that is in ``run``, on a worker of a cluster. Raise the errors of
+    :func:`try_program`."""
     part, about = asked_of(run, host), run.about()
     asked = dict(zip(about["numbers"], [part.request], strict=True))
     program, image = decode(ProgramDocument, about["program"]).program, _image([part.request], progress)
@@ -128,8 +130,9 @@ def _tried(
 
 @dataclass(slots=True)
 class _ProgramRun:
-    """A program that is tried. Models get the recording ``held`` (None: they answer elsewhere). ``modelled`` are their
-    answers by it, ``by_models`` the same beside the trees of file systems."""
+    """The run of a program. ``held`` is the number of the recording that models answer for (None: another part has
+    their answers). ``modelled`` are these answers alone; ``by_models`` are the same answers, compared with the trees of
+    file systems."""
 
     program: Program
     asked: Mapping[int, ProbeRequest]
@@ -146,8 +149,9 @@ class _ProgramRun:
     by_models: list[SubjectResult] = field(default_factory=list)
 
     def record(self) -> None:
-        """Record the program on each configuration, and try its checker there. A program that fails at one pace has an
-        answer that says so. Raise UsageError if it fails undisturbed, or where models need its recording."""
+        """Record the program on each configuration, and try its checker there. If the program fails only at a changed
+        pace, the answer for this pace says so. Raise UsageError if the program fails undisturbed, or if models need the
+        failed recording."""
         frames: Sequence[SystemCall] | None = None
         for number, request in self.asked.items():
             try:
@@ -166,7 +170,7 @@ class _ProgramRun:
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
     def ask_models(self, explores: bool) -> None:
-        """Hold the first recording against the models, unless they answer elsewhere."""
+        """Hold the recording ``held`` against the models, unless another part of the run does that."""
         self.modelled = [unasked(model) for model in self.models]
         if self.held is not None:
             case, request = self.cases[self.held], self.asked[self.held]
@@ -174,7 +178,9 @@ class _ProgramRun:
                 self.guests, case, request, self.models, self.jobs, self._explaining
             )
         self.by_models = [one.result for one in self.modelled]
-        for refused_at_pace in self.results.values() if explores else ():  # predictions stay open there
+        for refused_at_pace in (
+            self.results.values() if explores else ()
+        ):  # at such a pace, the predictions of models stay open
             self.by_models = [crossed(answer, refused_at_pace, {}) for answer in self.by_models]
 
     def explore(self, number: int, watcher: TimedProgress) -> None:
@@ -203,7 +209,7 @@ class _ProgramRun:
         self.save()
 
     def save(self, finished: str = "") -> Result:
-        """Return the result so far, and keep it. ``finished`` is empty if the run goes on."""
+        """Keep and return the result so far. ``finished`` is the time at the end; it is empty if the run goes on."""
         subjects = [*(self.results[number] for number in sorted(self.results)), *self.by_models]
         protocols = [Protocol(case.name, self.steps[n]) for n, case in self.cases.items() if self.steps.get(n)]
         program, first = self.program, next(iter(self.asked.values()))
@@ -242,7 +248,8 @@ class _ProgramRun:
         looked: Sequence[Looked],
         reliances: Reliances,
     ) -> SubjectResult:
-        """Return ``subject`` with a witness of each way. A way without a call gets the write it depends on."""
+        """Return ``subject`` with a witness for each way in which the program fails. If bob knows no call that a way
+        relies on, the way gets the write that it depends on."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
@@ -268,7 +275,7 @@ def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:
-    """Record the program on each configuration, and try its checker. Raise as :func:`try_program` does."""
+    """Record the program on each configuration, and try its checker. Raise the errors of :func:`try_program`."""
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
         guests = ProgramGuests(hypervisor, image, progress)
@@ -293,7 +300,7 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
 
 
 def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResult:
-    """Return the answer of a program that fails only at this pace: it may give up waiting."""
+    """Return the answer of a program that fails only at this pace, for example because it gives up waiting."""
     reason = f"cannot be explored at this pace: {refused.message}"
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
     made = SubjectResult.of(request.configuration)
@@ -319,7 +326,7 @@ def _doubts(case: ProgramCase) -> tuple[str, ...]:
 
 
 def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestCrash) -> list[ProgramCallEvent]:
-    """Return the program's calls and outputs, on the clock of the time line of ``case``."""
+    """Return the program's calls and outputs, with the times of the time line of ``case``."""
     if said.offset is None:
         return []
     start = case.plan.trace.start.seconds

@@ -1,4 +1,5 @@
-"""The distinct states of a model as a queue: agents build them in batches, and a checker looks at each."""
+"""A queue of the distinct trees that a model allows. Agents build the trees in batches, and a checker looks at each
+tree."""
 
 import threading
 import time
@@ -17,25 +18,25 @@ from bob.program.answer import Batches, CheckerAnswer, CheckerAnswers
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, StateSink
 
 BATCH = 20  # most states in one request
-MOST_BYTES = 16 * 1024 * 1024  # most in one request, unless one state alone has more
-MOST_HUNG = 100  # states checked once more because their check did not end in time
+MOST_BYTES = 16 * 1024 * 1024  # most bytes in one request, unless a single state has more
+MOST_HUNG = 100  # most states that are checked once more because their check did not end in time
 
 BuiltTrees = Sequence[tuple[ModelState, Mapping[str, Node]]]
 TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class Tries(Protocol):
-    """States to be tried, in the order of work."""
+    """The states to try, in the order of the trials."""
 
     def __iter__(self) -> Iterator[ModelState]: ...
 
     def nodes(self, state: ModelState) -> Mapping[str, Node]:
-        """Return the tree of a state."""
+        """Return the tree of ``state``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Some ``states`` of ``tries`` once more."""
+    """Some of the states of ``tries``, to be tried once more."""
 
     tries: Tries
     states: Sequence[ModelState]
@@ -48,10 +49,11 @@ class Again:
 
 
 class StateQueue(JobQueue):
-    """Hands out the states of ``tries`` without an answer, ``most`` at the most, and fills ``answers``. A checker may
-    contradict itself, so ``again`` of them, drawn by ``seed``, are checked twice, as are those whose check did not end
-    in time; no guest starts only for these. ``lost`` says why some have no answer. Progress counts the
-    states, unless this ``is_control``, and another queue had them."""
+    """Hands out the states of ``tries`` that ``answers`` lacks, at most ``most`` of them, and adds the new answers to
+    ``answers``. A checker may contradict itself, so ``again`` states, drawn by ``seed``, are checked twice. A state
+    whose check did not end in time is also checked twice. bob starts no guest only for second checks. If some states
+    stay without an answer, ``lost`` says why. Progress counts the states, unless ``is_control`` says that another queue
+    has counted them."""
 
     def __init__(
         self,
@@ -73,10 +75,10 @@ class StateQueue(JobQueue):
         self.states: list[ModelState] = []
         self.lost: str | None = None
         self.checked = CheckerAnswers(answers)
-        self.lock = threading.Lock()  # guards the answers, and all of this but :meth:`next`
+        self.lock = threading.Lock()  # guards the answers and the other fields, except in :meth:`next`
         self._made, self._most, self._tries = iter(tries), most, tries
         self._again, self._random = again, Random(seed)
-        self.asked: list[ModelState] = []  # those states that had no answer
+        self.asked: list[ModelState] = []  # the states that had no answer before
         self.is_control = is_control
         self._is_over = self._comes_again = False
 

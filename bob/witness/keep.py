@@ -1,4 +1,4 @@
-"""A crash state for people without bob: an image, and a script that mounts it and shows the tree."""
+"""Writes a crash state for people without bob: its image, and a script that mounts the image and shows the tree."""
 
 import os
 import shlex
@@ -66,7 +66,7 @@ def mount_words(made: Subject) -> str:
 
 
 def text(witness: Witness) -> str:
-    """Return the script: it mounts a copy of the image beside it, as root, and shows the tree."""
+    """Return the script. It mounts a copy of the image in its own folder, as root, and shows the tree."""
     made, operations = witness.configuration, witness.operations
     told = [
         f"{witness.title} on {made.name}, Linux {witness.kernel}",

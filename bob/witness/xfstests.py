@@ -1,8 +1,9 @@
 """A witness as a case for xfstests: a script that performs the workload, crashes, and compares the tree.
 
-xfstests can crash in two ways. dm-flakey drops writes from a moment on, and loses no earlier one. A log of
-dm-log-writes, replayed up to a mark, loses all writes that were not flushed before it. Neither loses only some of these
-(:func:`loss`)."""
+xfstests can crash in two ways. The target dm-flakey drops all writes after a moment, but loses no earlier write. A log
+of dm-log-writes, replayed up to a mark, loses all writes before the mark that were not flushed. In neither way does a
+crash lose only some of the unflushed writes (:func:`loss`).
+"""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -33,7 +34,7 @@ _MIB = 512  # size of the file system that the case copies before the crash; xfs
 
 
 class CacheLoss(Enum):
-    """The part of the sent, unflushed writes that a crash state has lost."""
+    """How much of the unflushed writes that the disk had been sent a crash state has lost."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -42,7 +43,8 @@ class CacheLoss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class XfstestsScript:
-    """A case: its script, its expected (``golden``) output, and ``remarks`` on whether it shows the violation."""
+    """A case: the script, the output that xfstests expects (``golden``), and ``remarks`` on whether it shows the
+    violation."""
 
     script: str
     golden: str
@@ -50,9 +52,9 @@ class XfstestsScript:
 
 
 def to_case(witness: Witness, name: str) -> XfstestsScript:
-    """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``. Raises UsageError if the
-    crash may come before the last operation returns, if xfstests lack an operation's command, or if it is not certain
-    what the crash must keep."""
+    """Return the case ``name`` for ``witness``; ``name`` is the last part of its path, such as ``900``. Raises
+    UsageError if the crash may come before the last operation returns, or if xfstests lack a command for an operation.
+    Raises UsageError also if bob is not sure what the crash must keep."""
     if witness.configuration.layers:
         raise UsageError("the witness is on layers, and a case of xfstests has one disk", hint=EACH_DISK)
     workload = _asked(witness)
@@ -63,7 +65,8 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
 
 
 def loss(witness: Witness) -> CacheLoss:
-    """Return the loss of ``witness``; ``ALL`` also if losing everything unflushed is known to break its claim."""
+    """Return how much of the unflushed writes ``witness`` has lost. Return ``ALL`` also if the loss of all unflushed
+    writes is known to break its claim."""
     lost = _lost(witness.timeline)
     if not lost:
         return CacheLoss.NOTHING
@@ -72,8 +75,8 @@ def loss(witness: Witness) -> CacheLoss:
 
 
 def _lost(line: CrashTimeline) -> list[WriteEvent]:
-    """Return the writes lost in whole or in part. The crash may have come before those that were sent after the last
-    return, and after the last write that is there: they do not count."""
+    """Return the writes that the crash lost, in whole or in part. Leave out writes sent after the last operation
+    returned and after the last write on the medium: the crash may have come before them."""
     returned = (event.end for event in line.events if isinstance(event, CallEvent) and event.end is not None)
     there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
     until = max((*returned, *there), default=0.0)
@@ -81,7 +84,8 @@ def _lost(line: CrashTimeline) -> list[WriteEvent]:
 
 
 def _asked(witness: Witness) -> Workload:
-    """Return the workload of ``witness``. Raises UsageError unless it crashes after the last operation's return."""
+    """Return the workload of ``witness``. Raises UsageError unless the crash comes after the last operation has
+    returned."""
     claim, workload = witness.claim, witness.workload
     if isinstance(claim, OfProperty):
         workload = claim.asking(workload)
@@ -135,14 +139,15 @@ _OF_DATA = frozenset(
     }
 )
 _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
-"""The calls that make all data of their file durable."""
+"""The calls that make all data of their file durable, whichever operation wrote it."""
 
 
 def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
-    """Yield what the case compares. Raises UsageError if bob is not sure what the crash must keep."""
+    """Yield the lines that print what the case compares. Raises UsageError if bob is not sure what the crash must
+    keep."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
-        return  # the mount is the check
+        return  # the case only checks that the file system mounts
     if claim.question.beside:
         yield from _untouched(history)
         return
@@ -193,7 +198,7 @@ def _has_data(history: History, number: int, thing: int) -> bool:
 
 
 def _names_of(history: History, thing: int) -> tuple[str, ...]:
-    """Return the names of ``thing`` at the end, then its earlier ones."""
+    """Return the names that ``thing`` has at the end, and then its earlier names."""
     last = [path for path, identity in history.steps[-1].names.items() if identity == thing]
     if not last:
         raise _unsure("a later operation removes the object")
@@ -201,7 +206,7 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
 
 
 def _untouched(history: History) -> Iterator[Printer]:
-    """Yield the checks of all that no operation touches, and of all that the last call made durable."""
+    """Yield the lines that print all that no operation changes, and all that the last call has made durable."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
     synced = {last.names[call.path]} if isinstance(call, ops.Fsync) else set[int]()
@@ -292,7 +297,7 @@ def _header(witness: Witness, workload: Workload, remarks: Sequence[str]) -> Ite
 
 def _options(witness: Witness) -> Iterator[str]:
     made = witness.configuration
-    mkfs = " ".join(filter(None, (*_features(made.fs), made.mkfs_options)))  # xfstests do not unquote words
+    mkfs = " ".join(filter(None, (*_features(made.fs), made.mkfs_options)))  # xfstests take quotes as parts of words
     if mkfs or made.mount_options:
         yield f'[ "$FSTYP" = {made.fs.driver} ] || _notrun "its options belong to {made.fs.driver}"'
     if mkfs:
@@ -302,7 +307,7 @@ def _options(witness: Witness) -> Iterator[str]:
 
 
 def _features(fs: FileSystem) -> Iterator[str]:
-    """Yield the mkfs options of this file system: xfstests know only its driver."""
+    """Yield the mkfs options that make this file system, since xfstests know only the driver."""
     for option, value in pairwise(fs.mkfs):
         if option == "-O":
             yield from (option, value)
