@@ -7,7 +7,7 @@ the same course, and has the same outcome.
 * *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
   the last close of a block device drops its page cache.
 * If recovery writes a sector and then reads it, the read does not count: earlier reads determine the sector's content.
-  Which came first is decided by the order of queueing, since the kernel does not read what it is still writing.
+  The order of queueing decides which came first, since the kernel does not read what it is still writing.
 * A *repaired* state predicts nothing: bob repairs only the first refused state.
 
 Some file systems *forget* what was on the disk: xfs reads each block in its log, updates the block unless it is newer,
