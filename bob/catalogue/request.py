@@ -1,4 +1,4 @@
-"""The request of a probe. run.json has it, so that a run can be judged again or resumed."""
+"""The request of a probe. run.json contains it, so that bob can judge or resume the run later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 class CheckPlace(StrEnum):
-    """Where a program's checker looks at trees of models. AUTO: on the host, if it can, else in guests."""
+    """The place where a program's checker runs on trees that models allow. AUTO is the host if the host can run it,
+    otherwise guests."""
 
     AUTO = "auto"
     HOST = "host"
@@ -35,9 +36,12 @@ class CheckPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where guests run: ``connect`` is a libvirt URI (None: bob's own), ``jobs`` the number of parallel guests (None:
-    as many as fit). With the address of a Dask ``scheduler`` they run on its workers; ``jobs`` then counts for each
-    parcel (None: one). ``checks`` may spare guests some of their work."""
+    """The place where guests run. ``connect`` is a libvirt URI (None: bob's own), and ``jobs`` is the number of
+    parallel guests (None: as many as fit).
+
+    With the address of a Dask ``scheduler``, guests run on the machines of a cluster. ``jobs`` then counts for each
+    parcel of work (None: one). ``checks`` may move a part of the guests' work to the host.
+    """
 
     connect: str | None = None
     jobs: int | None = None
@@ -50,10 +54,13 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A configuration, properties, and how much to explore. ``properties`` are shipped ones among ``rows``, ``probes``
-    the user's own; without either, all of ``rows``. ``budget`` is in mounts per workload, ``audit`` the share of
-    predictions that more mounts check. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause``
-    also lists findings by cause; ``pace`` is for the recording of a program."""
+    """A configuration, properties, and how much bob explores of them.
+
+    ``properties`` are names of shipped properties among ``rows``, and ``probes`` are the user's own. Without both, the
+    request is for all of ``rows``. ``budget`` is in mounts per workload. ``audit`` is the share of predictions that
+    further mounts check. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause`` adds a list
+    of findings by cause. ``pace`` is the pace at which a program runs while bob records it.
+    """
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -84,7 +91,8 @@ class ProbeRequest:
 
 
 class ProbeDocument(PropertyDocument, frozen=True):
-    """A whole probe of the user's, because its file may be gone when the run is resumed."""
+    """The document of a probe of the user's. It has the whole probe, since the probe's file may be gone when the run is
+    resumed."""
 
     row: int
     workloads: tuple[WorkloadDocument, ...]
@@ -96,13 +104,13 @@ class ProbeDocument(PropertyDocument, frozen=True):
 
     @property
     def probe(self) -> Probe:
-        """The probe. Raise UsageError for a mistake."""
+        """The probe that this document has. Raise UsageError for a mistake."""
         with mistakes_in("run.json", "see docs/extend.md"):
             return Probe(self.row, self.declared, tuple(one.workload for one in self.workloads))
 
 
 class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
-    """A request without its ``Host``."""
+    """The document of a request, without the request's ``Host``."""
 
     properties: tuple[str, ...]
     image: str
@@ -125,7 +133,8 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
         return adapt(cls, request, **of_parts, probes=tuple(map(ProbeDocument.of_probe, request.probes)))
 
     def request(self, host: Host = ANYWHERE) -> ProbeRequest:
-        """Return the request, for guests on ``host``. Raise UsageError if a later version of bob wrote it."""
+        """Return the request, with guests on ``host``. Raise UsageError if a later version of bob wrote the
+        document."""
         return adapt(
             ProbeRequest,
             self,
@@ -143,5 +152,6 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
 
 
 def request_from_json(plain: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
-    """Return the request in plain JSON. Raise ShapeError if it is incomplete, UsageError if a later bob wrote it."""
+    """Return the request in plain JSON. Raise ShapeError if the JSON is incomplete, and UsageError if a later version
+    of bob wrote it."""
     return decode(RequestDocument, plain).request(host)

@@ -1,4 +1,5 @@
-"""``bob apm``: abstract persistence models, derived from runs and held against them."""
+"""``bob apm``: derives abstract persistence models from runs, checks them against runs, and compares, shows and changes
+them."""
 
 import os
 from collections.abc import Sequence
@@ -42,14 +43,15 @@ from bob.workload.operations import Workload
 
 
 class WithSigns(Command):
-    """A command whose arguments of several words may begin with ``-``."""
+    """A command whose arguments may begin with ``-`` if they have several words."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self.shielded(args))
 
     @staticmethod
     def shielded(args: list[str]) -> list[str]:
-        """Put a space before each such argument: click then sees no option, and a clause ignores the space."""
+        """Put a space before each argument of several words that begins with ``-``. click then does not take it for an
+        option, and the reader of clauses ignores the space."""
         return [f" {one}" if one.startswith("-") and " " in one else one for one in args]
 
 
@@ -369,7 +371,8 @@ def what_if_(
         listing.print_what_if(console(), found, path)
     answers = []
     for program in tried:
-        from bob.run.model_change import model_change  # libvirt and paramiko take a while to load
+        # Imported only now, since libvirt and paramiko take a while to load.
+        from bob.run.model_change import model_change
 
         with watching(quiet=how.quiet) as progress:
             answers.append(model_change(program, (found.before, found.after), how, checks, progress))

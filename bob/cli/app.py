@@ -1,4 +1,4 @@
-"""``bob app``: does a program survive a crash on this file system?"""
+"""``bob app``: finds out whether a program survives a crash on a file system."""
 
 import shutil
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ TEMPLATE = Path(__file__).with_name("new-app")
 
 @group
 class ProgramOptions:
-    """The program under test, and where and how its workload runs."""
+    """The options that name the program under test, and say where and how its workload runs."""
 
     program: str | None = option("[PROGRAM]", "", PROGRAM)
     fs: tuple[str, ...] = table.FILE_SYSTEM
@@ -43,7 +43,8 @@ class ProgramOptions:
     paces: tuple[Pace, ...] = table.PACES
 
     def read(self) -> Program:
-        """Return the program: a shipped one, a folder, or commands. Raise UsageError if none is named, or two."""
+        """Return the program that the options name: a shipped one, a folder, or commands. Raise UsageError if they name
+        none or two."""
         if self.program is None:
             if self.workload is None or self.check is None:
                 raise UsageError("no program given", hint="name a program or a folder, or give --workload and --check")
@@ -54,7 +55,7 @@ class ProgramOptions:
 
 
 class AppCommands(Commands):
-    """A group that treats an unknown command as the program of ``run``."""
+    """A group in which ``bob app NAME`` means ``bob app run NAME`` unless NAME is a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
@@ -126,7 +127,7 @@ def run(
         raise UsageError("--shard cannot be used with --model", hint="check the models in a separate run")
 
     from bob.apm.named import named_models
-    from bob.run.programs import try_program  # libvirt and paramiko take a while to load
+    from bob.run.programs import try_program  # imported only now, since libvirt and paramiko take a while to load
 
     against = named_models(models)
     with telling_what_is_kept("app", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:

@@ -1,4 +1,4 @@
-"""Checks of this machine for ``bob doctor``: can a probe run?"""
+"""The checks of ``bob doctor``, whether a probe can run on this machine."""
 
 import os
 import platform
@@ -24,13 +24,13 @@ from bob.store.new_folder import why_no_new_file
 from bob.text import plural, size
 
 _MIB = 2**20
-_CACHE_BYTES = 1024 * _MIB  # an image has 290 MB, each saved guest some 150 MB
+_CACHE_BYTES = 1024 * _MIB  # an image takes 290 MB, each saved guest some 150 MB
 
-_TEMPORARY_BYTES = 512 * _MIB  # each running guest has a copy of its saved state there
+_TEMPORARY_BYTES = 512 * _MIB  # each running guest has a copy of its saved state among the temporary files
 
 
 class Health(StrEnum):
-    """The state of a need. A probe can run despite a NOTE, but not if something is MISSING."""
+    """The state of something that a probe needs. A probe can run if that is a NOTE, but not if something is MISSING."""
 
     OK = "ok"
     MISSING = "missing"
@@ -39,7 +39,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A need of a probe, what is there, and a hint if that is not enough."""
+    """Something that a probe needs, what bob found of it, and a hint if that does not suffice."""
 
     name: str
     state: Health
@@ -48,7 +48,7 @@ class Check:
 
 
 def checks() -> Iterator[Check]:
-    """Yield each check. The first call of libvirt can take some seconds."""
+    """Yield each check. The first call of libvirt may take some seconds."""
     yield _settings()
     yield Check("Python", Health.OK, f"{platform.python_version()}, {sys.executable}")
     yield _qemu()
@@ -64,7 +64,8 @@ def checks() -> Iterator[Check]:
 
 
 def _settings() -> Check:
-    """Check bob.toml. Raise UsageError if it is malformed, since other checks need its cache."""
+    """Check bob.toml. Raise UsageError if it is malformed, since other checks need the folder of the cache that it
+    names."""
     found = settings()
     if found.path is None:
         return Check("settings", Health.OK, f"bob's defaults; neither {' nor '.join(map(str, places()))} exists")
@@ -140,7 +141,7 @@ def _accelerator(versions: str) -> Check:
 
 
 class _NotTried(Exception):
-    """Only the boot of a guest would show it."""
+    """Only the boot of a guest would show whether this works."""
 
 
 def _not_now() -> bool:
@@ -197,7 +198,7 @@ def _saved() -> Check:
 
 
 def _sandbox() -> Check:
-    """Try a sandbox, without bob's agent in it."""
+    """Check that this machine can make a sandbox, without bob's agent in it."""
     name, package = bubblewrap.PROGRAM, bubblewrap.PACKAGE
     if not bubblewrap.is_installed():
         found = "not installed; programs' checkers then run in guests, more slowly"

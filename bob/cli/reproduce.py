@@ -1,4 +1,4 @@
-"""``bob reproduce``: a set of programs, each held against the same models, beside what was published."""
+"""``bob reproduce``: checks a set of programs against the same models, and prints the results beside published ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ from bob.store.new_folder import check_new_folder
 from bob.store.run_directory import RUNS
 
 PROGRAM_OF_SET = one_of(lambda: [name for one in program_set_names() for name in load_program_set(one).programs])
-NOTE = "reproduce.json"  # in the folder of a set's runs: their options
+NOTE = "reproduce.json"  # a file in the folder of a set's runs, with the options of the runs
 
 
 @command()
@@ -71,7 +71,9 @@ def reproduce(
     """
     from bob.apm.named import named_models
     from bob.report import vulnerability_tables as tables
-    from bob.run.model_change import answers_by_models  # libvirt and paramiko take a while to load
+
+    # Imported only now, since libvirt and paramiko take a while to load.
+    from bob.run.model_change import answers_by_models
 
     if wrong := [name for name in wanted if name not in made.programs]:
         raise UsageError(f"unknown program {wrong[0]!r}", hint=f"{made.name} has {', '.join(made.programs)}")
@@ -112,7 +114,8 @@ def reproduce(
 
 
 def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Write ``asked`` into the folder's note. Raise UsageError if an older note differs."""
+    """Write the options ``asked`` into the note in the folder. Raise UsageError if there is a note with other
+    options."""
     note = folder / NOTE
     if not note.exists():
         check_new_folder(folder, "--out")
@@ -128,7 +131,7 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _finished(run: Path, program: Program) -> Result | None:
-    """Return the answers of a finished run of the same program. Remove any other run."""
+    """Return the answers of a finished run of the same program. If ``run`` has any other run, remove that."""
     if (run / "run.json").exists() and "finished" in read_document(run / "run.json"):
         result = load(run).result
         if result.program is not None and result.program.digest == program.digest:
