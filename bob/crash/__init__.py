@@ -1,2 +1,2 @@
-"""Legal crash states, the order in which bob searches them, and the content of the medium in each (docs/design.md,
-section 3)."""
+"""Legal crash states, bob's order of search among them, and the content of the medium in each (docs/design.md, section
+3)."""

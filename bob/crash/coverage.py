@@ -13,11 +13,11 @@ _ALL = -1
 class States:
     """The extent of an exploration, in numbers of legal states.
 
-    ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. ``explored``
-    counts the states that mount and have a known outcome, on which a verdict rests. ``exhaustive`` is ``"writes"``,
-    ``"sectors"`` or None: bob explored every legal state of this kind (docs/design.md, section 5). ``mounted`` counts
-    the explored states that bob mounted; it predicted the other explored states. ``explored`` and ``exhaustive``
-    include states that do not mount until :func:`bob.claim.verdict.judged_states` takes them out.
+    ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. A verdict rests
+    on the ``explored`` states, which mount and have a known outcome. ``exhaustive`` is ``"writes"``, ``"sectors"`` or
+    None: bob explored every legal state of this kind (docs/design.md, section 5). ``mounted`` counts the explored
+    states that bob mounted; it predicted the other explored states. ``explored`` and ``exhaustive`` include states that
+    do not mount until :func:`bob.claim.verdict.judged_states` takes them out.
     """
 
     explored: Count

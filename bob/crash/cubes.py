@@ -1,6 +1,6 @@
 """Sets of legal crash states of whole writes, which bob counts and divides without a list of the states. A *cube* is
-the set of all states in which some given writes are on the medium, and some other given writes are lost. A read of a
-sector divides a cube by the write that shows in the sector: the last one that landed."""
+the set of all states that have some given writes on the medium, and lack some other given writes. A read of a sector
+divides a cube by the write that shows in the sector: the last one that landed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -108,8 +108,8 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Yield the nonempty parts of ``cube`` in which each sector of ``composer.sectors[places]`` has one content.
-        There may be very many parts. Two parts may have equal contents."""
+        """Yield the nonempty parts of ``cube``. In one part, each sector of ``composer.sectors[places]`` has one
+        content. There may be very many parts. Two parts may have equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

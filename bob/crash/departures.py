@@ -1,4 +1,4 @@
-"""The writes by which a state departs from a clean prefix: they are extra, missing, or torn. A *clean prefix* has the
+"""The departures of a state from a clean prefix: writes that are extra, missing, or torn. A *clean prefix* has the
 first k pending writes in submission order and no others, as on a disk without a cache."""
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ FARTHEST = 2  # writes in the largest departure whose states bob lists
 
 
 def distance(pending: Sequence[int], state: CrashState) -> int:
-    """Return the number of writes by which ``state`` departs from the nearest clean prefix of ``pending`` (in
-    submission order)."""
+    """Return how many writes make ``state`` differ from the nearest clean prefix of ``pending`` (in submission
+    order)."""
     return _nearest_prefixes(pending, state)[0]
 
 
 def departures(pending: Sequence[int], state: CrashState) -> list[int]:
-    """Return the writes (indexes, ascending) by which ``state`` departs from its nearest clean prefixes."""
+    """Return the writes (indexes, ascending) that make ``state`` differ from its nearest clean prefixes."""
     _away, shortest, longest = _nearest_prefixes(pending, state)
     kept, torn = set(state.kept), dict(state.torn)
     return [
@@ -29,8 +29,8 @@ def departures(pending: Sequence[int], state: CrashState) -> list[int]:
 
 
 def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, int, int]:
-    """Return the number of writes by which the state differs from its nearest clean prefixes. Then return the lengths
-    of the shortest and the longest of these prefixes."""
+    """Return how many writes make the state differ from its nearest clean prefixes. Then return the lengths of the
+    shortest and the longest of these prefixes."""
     kept, torn = set(state.kept), dict(state.torn)
     # The prefix of length 0 has no write, so each write of the state is one too many.
     away = here = sum(index in kept or index in torn for index in pending)

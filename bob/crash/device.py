@@ -46,8 +46,8 @@ class DeviceModel:
         return last - first + 1
 
     def byte_range(self, write: DeviceWrite, first: int, stop: int) -> tuple[int, int]:
-        """Return the bytes of ``write.data`` in which the units ``first`` to ``stop`` (exclusive) lie: ``start,
-        stop``."""
+        """Return the range of bytes (``start, stop``) of ``write.data`` that the units ``first`` to ``stop``
+        (exclusive) cover."""
         begin = write.sector * SECTOR_BYTES
         aligned = begin - begin % self.atomic_write_bytes
         start = max(begin, aligned + first * self.atomic_write_bytes)

@@ -23,7 +23,7 @@ EVERY_BOUNDARY = 64
 
 SAMPLED_BLOCKS = 64  # boundaries of 4 KiB blocks in the sample of a long write
 
-EVERY_SUBSET_ITEMS = 4  # writes of one operation, of which bob loses every subset; of more writes, only some subsets
+EVERY_SUBSET_ITEMS = 4  # writes of one operation: bob loses every subset of so many, but only some subsets of more
 
 BLOCK_BYTES = 4096
 

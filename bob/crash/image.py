@@ -1,8 +1,10 @@
 """The content of the medium in a crash state, computed in time proportional to the sectors that may change.
 
 The *base* is the medium before the recording. The *floor* is the writes that are durable in every state, and the
-*ground* is the base with the floor on top. The *payload* has the data of all writes. A state is a vector with one
-number per sector that writes beyond the floor touch: 0 for "as in the ground", n + 1 for sector n of the payload.
+*ground* is the base with the floor on top. The *payload* has the data of all writes.
+
+A state is a vector with one number for each sector that writes beyond the floor touch. The number 0 stands for "as in
+the ground", and n + 1 for sector n of the payload.
 """
 
 import hashlib
@@ -32,9 +34,9 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """The sectors that writes bring, to which bob only appends. The sectors of a whole write stand together.
-    ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros, stands for "as in the ground", row n + 1 is
-    the digest of sector n. ``contents[n + 1]`` is m + 1 if m is the first sector with the content of sector n."""
+    """The sectors of all writes. bob only appends to them, and the sectors of a whole write stand together. ``digests``
+    has shape (at least sectors + 1, 2): row 0, all zeros, stands for "as in the ground", row n + 1 is the digest of
+    sector n. ``contents[n + 1]`` is m + 1 if m is the first sector with the content of sector n."""
 
     def __init__(self) -> None:
         self._data = bytearray()

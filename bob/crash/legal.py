@@ -1,9 +1,10 @@
 """The legal crash states (docs/design.md, section 3), at the few times that matter.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
-Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows. So a state is legal in
-the window, the time in which crashes may come, if it is legal at a *growth point*: just before a write becomes durable,
-or at the window's end.
+Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows.
+
+The *window* is the time when crashes may come. A *growth point* is a time just before a write becomes durable, or the
+window's end. A state is legal in the window if it is legal at a growth point.
 """
 
 from collections.abc import Sequence
@@ -33,8 +34,8 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     growth point.
 
     A cache that keeps an order may lose writes that completed before the window. Each such write then has a growth
-    point at which only this write is pending. These growth points come first. Raises UsageError if the cache's rule is
-    for one disk and there are several disks, and MalformedError as :func:`check_trace`.
+    point of its own, where only this write is pending. These growth points come first. Raises UsageError if the cache's
+    rule is for one disk and there are several disks, and MalformedError as :func:`check_trace`.
     """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)

@@ -42,8 +42,8 @@ class Neighbours:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the causes: the indexes of writes, each of which makes the state ``is_fine`` if only this write differs.
-    Writes that are not departures from a clean prefix count only if no departure is a cause."""
+    """Return the causes (indexes of writes). If the state differs only in one of these writes, it ``is_fine``. Writes
+    that are not departures from a clean prefix count only if no departure is a cause."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

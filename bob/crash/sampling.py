@@ -35,8 +35,8 @@ def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft
 
 
 def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets of the pending writes, in which one to three writes are torn at random, without end. Yield
-    nothing if no write can be torn."""
+    """Yield random subsets of the pending writes, without end. One to three writes of each subset are torn at random.
+    Yield nothing if no write can be torn."""
     tearable = [(point, [index for index in point.writes if units[index] > 1]) for point in points]
     weights = list(accumulate(len(writes) for _, writes in tearable))
     while weights[-1]:

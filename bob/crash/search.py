@@ -31,7 +31,7 @@ from bob.trace.model import Trace
 # Legal states: if there are no more than these, bob tries them one by one in a random order, since contents may recur.
 ENUMERABLE_STATES = 1 << 16
 
-FRUITLESS_DRAFTS = 2000  # drafts in a row without a new state, after which an endless stage stops
+FRUITLESS_DRAFTS = 2000  # an endless stage stops after so many drafts in a row without a new state
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return the effects with the inode numbers of a model's trees, in which no two files share an inode."""
+    """Return the effects with the inode numbers of a model's trees. In these trees, no two files share an inode."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 

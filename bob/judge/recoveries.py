@@ -57,7 +57,7 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Judge all crashed recoveries of ``run`` in ``column``. If there are none, the verdict is UNKNOWN."""
+    """Judge all crashed recoveries of ``run`` in ``column``. Without any, the verdict is UNKNOWN."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

@@ -85,7 +85,7 @@ def _coloured(row: re.Match[str]) -> str:
 
 
 def tone_of(cell: str) -> str:
-    """Return the class of the verdict in a table's cell; empty if the cell has none. Of several verdicts the worst
+    """Return the class of the verdict in a table's cell; empty if the cell has none. The worst of several verdicts
     counts."""
     answers = [answer.strip(" *\\~") for answer in cell.split(";")]
     tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))

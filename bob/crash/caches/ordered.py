@@ -1,9 +1,9 @@
 """A write cache that keeps the order: a crash loses the last of the writes that completed since the last flush.
 
 After a crash at time T, the medium has all writes that completed by some earlier time T' <= T, and perhaps a part of
-the next write. A flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. If
-T' is in the window, the time in which crashes may come, a disk without a cache has the same states. Each write between
-an earlier T' and the window adds one state, and the ways to tear that write.
+the next write. A flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'.
+The window is the time when crashes may come. If T' is in the window, a disk without a cache has the same states. Each
+write between an earlier T' and the window adds one state, and the ways to tear that write.
 """
 
 from bob.crash.caches.rule import WriteCache, at_completion

@@ -17,8 +17,8 @@ class WriteCache:
     ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
     ``durable_since`` returns when each write of a trace becomes durable; None if never.
 
-    ``looks_back`` returns a time at or before the start of the window, the time in which crashes may come. A crash may
-    undo the writes that became durable since the returned time, in the order from the last write back. The time differs
+    ``looks_back`` returns a time at or before the start of the window, the time when crashes may come. A crash may undo
+    the writes that became durable since the returned time, in the order from the last write back. The time differs
     between disks. So with ``one_disk_only``, several disks are an error.
     """
 
