@@ -1,4 +1,4 @@
-"""The number of guests that this machine can run, and the size of a device in one of them."""
+"""How many guests this machine can run, and how large a device in a guest may be."""
 
 import os
 import re
@@ -8,19 +8,20 @@ from bob.errors import UsageError
 from bob.subject import Subject
 from bob.subject.file_system import MIB
 
-MIB_OF_A_GUEST = 1024  # with crash states of 300 MiB, QEMU's own share included; most take a third of it
+MIB_OF_A_GUEST = 1024  # with crash states of 300 MiB, and QEMU's own share; most guests take a third of it
 
-LEAST_MIB_OF_A_GUEST = 340  # for a guest that looks at crash states
+LEAST_MIB_OF_A_GUEST = 340  # a guest that only observes crash states takes at least this
 
-JOBS_PER_PROCESSOR = 2  # a guest takes a whole processor: with some more all are slower, with many more deadlines pass
+JOBS_PER_PROCESSOR = 2  # a guest takes a whole processor: a few more slow all of them down, many more miss deadlines
 
-LARGEST_DEVICE_MIB = 800  # a guest of 2 GiB holds a recorded device twice: 850 MiB work, 1,000 MiB do not
+LARGEST_DEVICE_MIB = 800  # a guest of 2 GiB has a recorded device in memory twice: 850 MiB work, 1,000 MiB do not
 
 _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Return how many of ``jobs`` guests may record at once: for each of these, another guest waits."""
+    """Return how many of ``jobs`` guests may record at the same time. For each guest that records, another guest
+    waits."""
     return max(1, jobs // 2)
 
 
@@ -44,7 +45,7 @@ def check_jobs(jobs: int | None) -> None:
 
 
 def check_device(configuration: Subject) -> None:
-    """Raise UsageError for a device that is too small for its file system, or too large for a guest."""
+    """Raise UsageError if the configuration's device is too small for its file system, or too large for a guest."""
     fs, volume, mib = configuration.fs, configuration.volume_bytes // MIB, configuration.device_bytes // MIB
     if configuration.volume_bytes < fs.smallest:
         raise UsageError(
@@ -62,7 +63,8 @@ def check_device(configuration: Subject) -> None:
 
 
 def guests_that_fit() -> int:
-    """Return one guest per usable processor, limited by free memory, waiting guests included; at least 1."""
+    """Return how many guests fit: one for each usable processor, as far as free memory suffices for these and for
+    guests that wait; at least 1."""
     fit = _available_mib() // MIB_OF_A_GUEST
     processors = len(os.sched_getaffinity(0))
     return max((jobs for jobs in range(2, processors + 1) if jobs + recorders(jobs) <= fit), default=1)

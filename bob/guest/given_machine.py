@@ -1,4 +1,5 @@
-"""A machine that bob did not boot, by SSH or as a libvirt domain: any Linux with a real clock where bob can be root."""
+"""A machine that bob did not boot, reached by SSH or through libvirt. It may be any Linux with a real clock, if bob can
+be root there."""
 
 from __future__ import annotations
 
@@ -30,25 +31,26 @@ from bob.subject import FileSystem, file_systems, layers
 
 SCHEME = "ssh"
 DOMAIN = "libvirt"
-NO_ACCELERATOR = "ssh"  # stands for the accelerator in a result: it is unknown what runs the machine
+NO_ACCELERATOR = "ssh"  # in a result, this stands in place of an accelerator: bob does not know how the machine runs
 MACHINE = "ssh://[USER@]HOST[:PORT]"
 OF_LIBVIRT = "libvirt:[USER@]DOMAIN"
 NEEDED = ("loop", "dm_mod", "dm_log_writes")  # kernel modules that recording needs
 LATE = "nbd"
-MEMORY_MIB = 512  # must be free: the disks are in memory
+MEMORY_MIB = 512  # so much memory must be free, because the disks are in memory
 _CONNECT_SECONDS = 20.0
-_COME_BACK_SECONDS = 180.0  # for a lost machine to boot
-_LEAVE_SECONDS = 120.0  # for an agent to remove everything: its work cannot always be broken off
+_COME_BACK_SECONDS = 180.0  # a lost machine may take so long to boot
+_LEAVE_SECONDS = 120.0  # an agent may take so long to remove everything, because it cannot always interrupt its work
 _ASK_SECONDS = 60.0
-_ALIVE_SECONDS, _SILENT_SECONDS = 15, 60  # between keepalives; without an answer of TCP's
-_ATTEMPT_SECONDS = 20.0  # for one address of a domain: it may get another one, or need a reset
+_ALIVE_SECONDS, _SILENT_SECONDS = 15, 60  # between keepalives; without an answer by TCP, the end
+_ATTEMPT_SECONDS = 20.0  # for one address of a domain, as it may get another address or need a reset
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\s@]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
 class MachineAddress:
-    """A machine's address as given. Without ``port`` SSH decides; ``is_domain``: ``host`` is a libvirt domain."""
+    """A machine's address as the user gave it. Without ``port``, SSH decides. If ``is_domain``, ``host`` is the name of
+    a libvirt domain."""
 
     host: str
     user: str | None
@@ -69,7 +71,8 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A given machine as an image. ``there`` has those kernel modules that bob needs and the machine has."""
+    """A given machine in the role of an image. ``there`` has the kernel modules that bob needs and that the machine
+    has."""
 
     there: frozenset[str] = frozenset()
 
@@ -88,7 +91,7 @@ def is_machine(name: str) -> bool:
 
 
 def place(address: str) -> MachineAddress:
-    """Return the parsed address of a machine. Raises UsageError if it is malformed."""
+    """Return the parsed address of a machine. Raises UsageError if the address is malformed."""
     if named := _DOMAIN.fullmatch(address):
         return MachineAddress(named[2], named[1], None, is_domain=True)
     try:
@@ -104,7 +107,8 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Return the image of the machine at ``address``. Raises UsageError if it is unfit, GuestError if unreachable."""
+    """Return the machine at ``address`` as an image. Raises UsageError if the machine is unfit, GuestError if bob
+    cannot reach it."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -179,7 +183,7 @@ class _Lent:
 
 
 class GivenMachine:
-    """An open connection to a machine. All users share one agent; after a loss they get a new one."""
+    """An open connection to a machine. All users share one agent; after a loss they get a new agent."""
 
     def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
@@ -193,7 +197,8 @@ class GivenMachine:
     @classmethod
     @contextmanager
     def open(cls, where: MachineAddress, connect: str | None = None) -> Iterator[GivenMachine]:
-        """Yield the machine, without logging in yet. ``connect`` is a domain's libvirt URI (None: virsh's default)."""
+        """Yield the machine; bob does not log in yet. ``connect`` is the libvirt URI of a domain (None: virsh's
+        default)."""
         machine = cls(where, connect)
         try:
             yield machine
@@ -204,7 +209,8 @@ class GivenMachine:
 
     @contextmanager
     def agent(self) -> Iterator[Agent]:
-        """Yield the machine's agent. Raises UsageError without root's rights or Python, GuestError, or GuestLost."""
+        """Yield the agent on the machine. Raises UsageError if bob is not root there or Python is missing, GuestError,
+        or GuestLost."""
         with self._lock:
             if self._lent is None:
                 self._lent = self._started()
@@ -296,8 +302,9 @@ def _end(stream: CommandStream) -> None:
 
 
 def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
-    """Try once, as ssh(1) would: by ~/.ssh/config, the keys in ~/.ssh, the agent of keys; to a known machine only.
-    Raises GuestError if the machine refuses or is unknown; OSError, EOFError or SSHException if that may pass."""
+    """Try once to log in, as ssh(1) would, with ~/.ssh/config, the keys in ~/.ssh and the key agent, and only to a
+    known machine. Raises GuestError if the machine refuses or is unknown; OSError, EOFError or SSHException if another
+    attempt may succeed."""
     config = paramiko.SSHConfig()
     with suppress(OSError):
         config = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser()))

@@ -1,11 +1,12 @@
-"""Check an image before a guest runs: kernel modules, each with its option, and mkfs."""
+"""Check, before a guest runs, that its image has what a run needs: kernel modules (with the kernel option of each) and
+mkfs."""
 
 from collections.abc import Iterable
 
 from bob.errors import UsageError
 from bob.image.cache import Image
 
-LATE_MODULES = ("nbd",)  # for a disk that completes writes late
+LATE_MODULES = ("nbd",)  # a disk that completes writes late needs these
 
 KERNEL_OPTIONS = tuple(
     f"CONFIG_{name}"
@@ -14,7 +15,7 @@ KERNEL_OPTIONS = tuple(
         "SERIAL_8250_CONSOLE", "SYSFS", "TMPFS", "UNIX",
     )
 )  # fmt: skip
-"""Options that a guest's kernel must have built in: no module can bring them."""
+"""Options that a guest's kernel must have built in, because a module cannot provide them."""
 
 _OPTIONS = {
     "dm_mod": "BLK_DEV_DM",
@@ -28,7 +29,7 @@ _NO_FILE_SYSTEMS = ("dm_", "virtio_")
 
 
 def option(module: str) -> str:
-    """Return the kernel option that builds ``module``, such as CONFIG_EXT4_FS for ext4."""
+    """Return the name of the kernel option that builds ``module``, such as CONFIG_EXT4_FS for ext4."""
     other = module if module.startswith(_NO_FILE_SYSTEMS) or module in _OPTIONS else f"{module}_fs"
     return f"CONFIG_{_OPTIONS.get(module, other.upper())}"
 
@@ -43,7 +44,8 @@ def check_kernel(image: Image) -> None:
 
 
 def check_subject(image: Image, modules: Iterable[str], packages: Iterable[str]) -> None:
-    """Raise UsageError if ``image`` lacks ``modules`` to mount a file system, or ``packages`` with its programs."""
+    """Raise UsageError if ``image`` lacks a kernel module of ``modules``, or a package of ``packages``, which have the
+    programs that a run needs."""
     _check_modules(image, modules)
     if lacking := [name for name in packages if name not in image.tools]:
         raise UsageError(f"the image {image.name} lacks the package {', '.join(lacking)}", hint=image.instead[1])

@@ -1,4 +1,5 @@
-"""Loop devices and device-mapper, by system call where each crash state needs one."""
+"""Make and remove loop devices and devices of device-mapper. Code that runs for each crash state uses system calls, not
+programs."""
 
 from __future__ import annotations
 
@@ -15,20 +16,22 @@ from typing import Any, ClassVar
 
 from bob.agent.inside.frames import Denial
 
-WORK = "/tmp/bob"  # the agent's only folder: a tmpfs of its own
-TARGET = "bob-recorded"  # the device-mapper devices of a recording: this name, and the number of the disk
-SCRATCH = "bob-scratch"  # the device of crash states, where it is a device-mapper one (ram_disk.py)
-PART = "bob-part"  # several disks on it: this name, and the number of the disk (assembly.py)
+WORK = "/tmp/bob"  # the agent's only folder, with a tmpfs
+TARGET = "bob-recorded"  # begins the names of a recording's device-mapper devices; the number of the disk follows
+SCRATCH = "bob-scratch"  # the name of the device for crash states, if device-mapper makes it (ram_disk.py)
+PART = "bob-part"  # begins the names of several disks on that device; the number of the disk follows (assembly.py)
 ARRAYS = range(0xB0B, 0xB0B + 128)
-"""The minor numbers of bob's md arrays: mdadm counts from 127 down, the kernel from 512 up."""
+"""The minor numbers of bob's md arrays. They do not collide with mdadm's, which counts from 127 down, or with the
+kernel's, which count from 512 up."""
 STACK = "bob-stack"  # begins the names of layers made by device-mapper (layer_commands.py)
 LOG_WRITER = "log-write"  # the kernel's thread that writes the log (log_writes_ctr in drivers/md/dm-log-writes.c)
 IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
-LOGGED_SECONDS = 120  # for the target to log all writes
-EPOCH = 1_700_000_000  # the guest's wall clock (s) when a recording starts: time stamps are the same in each
+LOGGED_SECONDS = 120  # the target may take so long to log all writes
+EPOCH = 1_700_000_000  # the guest's wall clock (s) at the start of every recording, so that time stamps repeat
 BASE_EPOCH = EPOCH - 12 * 3600
-"""The wall clock (s) when a base image is made, before the epoch: a time stamp shows which of the two set it. If it
-were a day before, reads would set new time stamps (relatime_need_update in fs/inode.c)."""
+"""The guest's wall clock (s) when a base image is made. It is before the epoch, so a time stamp shows whether base
+image or recording set it. If it were a whole day before, reads would set new time stamps (relatime_need_update in
+fs/inode.c)."""
 
 SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 
@@ -39,9 +42,9 @@ LOOP_CLR_FD = 0x4C01
 BTRFS_IOC_FORGET_DEV = 0x50009405
 
 STOP_ARRAY = 0x0932  # include/uapi/linux/raid/md_u.h
-ARRAY_SECONDS, ARRAY_PAUSE = 10.0, 0.0005  # for the kernel to make or remove an array
+ARRAY_SECONDS, ARRAY_PAUSE = 10.0, 0.0005  # the kernel may take so long to make or remove an array
 
-# Device-mapper (include/uapi/linux/dm-ioctl.h): to start dmsetup under emulation takes longer than the kernel's work.
+# Device-mapper by ioctl (include/uapi/linux/dm-ioctl.h): under emulation, dmsetup's start takes longer than the ioctls.
 CONTROL = "/dev/mapper/control"
 HEADER = struct.Struct("=3I2IIiIIIQ128s129s7s")
 """struct dm_ioctl: version, data_size, data_start, target_count, open_count, flags, event_nr, padding, dev, name, uuid
@@ -62,7 +65,8 @@ def opened(path: str, flags: int = os.O_RDWR, mode: int = 0o600) -> Iterator[int
 
 
 def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001) -> bool:
-    """Call ``is_so`` every ``pause`` seconds until it is true; return False if it is not within ``seconds``."""
+    """Call ``is_so`` every ``pause`` seconds until it returns a true value; return True then. Return False if
+    ``seconds`` are over first."""
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
@@ -72,9 +76,10 @@ def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001
 
 
 class Loop:
-    """A loop device over ``length`` bytes (0: all) of ``path`` from ``start`` on; a ``volatile`` one gets flushes."""
+    """A loop device over ``length`` bytes (0: all) of the file ``path`` from byte ``start`` on. If it is ``volatile``,
+    it has a write cache, and so gets flushes."""
 
-    attached: ClassVar[list[Loop]] = []  # all there are, to be cleared after a failure
+    attached: ClassVar[list[Loop]] = []  # all loop devices of this agent, to be removed after a failure
 
     def __init__(self, path: str, *, volatile: bool = True, start: int = 0, length: int = 0) -> None:
         with opened("/dev/loop-control") as control:
@@ -108,7 +113,7 @@ class Loop:
 
 
 def in_sysfs(path: str) -> str:
-    """Return the folder of a block device in sysfs."""
+    """Return the folder in sysfs of the block device at ``path``."""
     device = os.stat(path).st_rdev
     return f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"
 
@@ -118,25 +123,27 @@ def sectors_of(path: str) -> int:
 
 
 def forget_file_systems() -> None:
-    """Make btrfs forget devices it has seen: it refuses an older state of a file system that it has seen on another
+    """Make btrfs forget all devices. It would refuse an older state of a file system that it has seen on another
     device."""
-    with suppress(OSError), opened("/dev/btrfs-control") as control:  # no btrfs, or not loaded yet: nothing to forget
+    with suppress(OSError), opened("/dev/btrfs-control") as control:  # without btrfs, nothing to forget
         fcntl.ioctl(control, BTRFS_IOC_FORGET_DEV, bytearray(4096))
 
 
 def make_mapped(name: str, sectors: int, target: str, parameters: str) -> int:
-    """Make the device ``name``, one target over all its sectors; return its minor number (/dev/dm-MINOR)."""
+    """Make the device-mapper device ``name``, with one target over all its sectors. Return its minor number
+    (/dev/dm-MINOR)."""
     return make_table(name, [(0, sectors, target, parameters)])
 
 
 def make_table(name: str, targets: list[tuple[int, int, str, str]]) -> int:
-    """Make the device ``name`` of targets (start, sectors, type, parameters), as :func:`make_mapped` does."""
+    """Make the device-mapper device ``name`` from targets (start, sectors, type, parameters). Return its minor
+    number."""
     table = b"".join(_target(*target) for target in targets)
     try:
         minor = _command(DEV_CREATE, name)
         try:
             _command(TABLE_LOAD, name, table, targets=len(targets))
-            _command(DEV_SUSPEND, name)  # without the flag to suspend it, this resumes it
+            _command(DEV_SUSPEND, name)  # without its flag, this command resumes the device
         except OSError:
             with suppress(OSError):
                 _command(DEV_REMOVE, name)
@@ -175,7 +182,7 @@ def array_name(number: int) -> str:
 
 
 def is_array(name: str) -> bool:
-    """Return whether a block device is an md array of bob's."""
+    """Return whether the block device ``name`` is one of bob's md arrays."""
     return name.startswith("md") and name[2:].isdigit() and int(name[2:]) in ARRAYS
 
 
@@ -183,7 +190,7 @@ def stop_array(name: str) -> None:
     """Stop the md array ``name``, and wait until it is gone. Raises Denial if it stays."""
     if not comes_true(lambda: _is_stopped(name), ARRAY_SECONDS, ARRAY_PAUSE):
         raise Denial(f"the array {name} was busy for {ARRAY_SECONDS:g} s")
-    # The kernel removes it later. To open it until then would make it again (md_probe in drivers/md/md.c).
+    # The kernel removes the array later. Until then, to open it would make it again (md_probe in drivers/md/md.c).
     if not comes_true(lambda: not os.path.exists(f"/sys/block/{name}"), ARRAY_SECONDS, ARRAY_PAUSE):
         raise Denial(f"the array {name} is still there {ARRAY_SECONDS:g} s after it was stopped")
 
@@ -193,7 +200,7 @@ def _is_stopped(name: str) -> bool:
         with opened(f"/dev/{name}", os.O_RDONLY) as fd:
             fcntl.ioctl(fd, STOP_ARRAY)
     except OSError as error:
-        if error.errno == errno.EBUSY:  # another process looks at it
+        if error.errno == errno.EBUSY:  # another process has the array open
             return False
         if error.errno not in (errno.ENOENT, errno.ENODEV, errno.ENXIO):
             raise Denial(f"md cannot stop the array {name}: {error.strerror}") from error
@@ -207,9 +214,10 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 
 def remove_log_writes(disks: int) -> None:
-    """Remove the devices of a recording; afterwards their logs are complete, and in order. On removal, a target logs
-    never flushed writes before older ones in its queue (list_splice_init in log_writes_dtr). So wait until its thread
-    sleeps interruptibly: then all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
+    """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. On removal, a
+    target logs writes that were never flushed before older writes in its queue (list_splice_init in log_writes_dtr). So
+    first wait until the target's thread sleeps interruptibly, which means that it has logged everything
+    (log_writes_kthread in drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
         raise Denial(f"the log was incomplete {LOGGED_SECONDS} s after the last write")
@@ -220,7 +228,7 @@ def remove_log_writes(disks: int) -> None:
 def _kernel_threads(name: str, count: int) -> list[int]:
     found: list[int] = []
     for process in sorted((int(entry) for entry in os.listdir("/proc") if entry.isdigit()), reverse=True):
-        with suppress(OSError):  # it has ended since
+        with suppress(OSError):  # the process has ended meanwhile
             if read_text(f"/proc/{process}/comm").strip() == name:
                 found.append(process)
         if len(found) == count:
@@ -229,10 +237,10 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _made() -> dict[str, bool]:
-    """Return bob's devices of device-mapper and md that are there, and whether another one is on top of each."""
+    """Return bob's devices of device-mapper and md, and for each whether another device is on top of it."""
     found = {}
     for device in os.listdir("/sys/block"):
-        with suppress(FileNotFoundError):  # md removes an array some time after it was stopped
+        with suppress(FileNotFoundError):  # md removes an array some time after its stop
             is_mapped = device.startswith("dm-")
             name = read_text(f"/sys/block/{device}/dm/name").strip() if is_mapped else device
             if name.startswith((STACK, PART, TARGET, SCRATCH)) if is_mapped else is_array(name):
@@ -241,16 +249,16 @@ def _made() -> dict[str, bool]:
 
 
 def clear_devices() -> None:
-    while made := _made():  # those on top first
+    while made := _made():  # devices on top first
         for name in [name for name, is_held in made.items() if not is_held] or list(made):
             if is_array(name):
                 stop_array(name)
             else:
                 run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):
-        with suppress(OSError):  # it may never have had a file
+        with suppress(OSError):  # the loop device may never have got a file
             loop.close()
-    for name in os.listdir("/sys/block"):  # those of an agent before this one
+    for name in os.listdir("/sys/block"):  # loop devices of an earlier agent
         with suppress(FileNotFoundError):  # not a loop device, or none that is attached
             if read_text(f"/sys/block/{name}/loop/backing_file").startswith(WORK + "/"):
                 with opened(f"/dev/{name}") as fd:
@@ -268,12 +276,13 @@ def read_text(path: str) -> str:
 
 
 def stat_of(pid: int) -> list[str]:
-    """Return the fields of proc(5)'s ``stat`` from the third, the state, on. Raises OSError if the process is gone."""
+    """Return the fields of ``/proc/PID/stat`` (proc(5)) from the third field, the state, on. Raises OSError if the
+    process is gone."""
     return read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
 def run(*command: str) -> str:
-    """Run a program and return its output. Raises Denial, with the output, if it fails."""
+    """Run a program, and return its output. Raises Denial, with the output, if the program fails."""
     environment = {**plain_environment(), "E2FSPROGS_FAKE_TIME": str(BASE_EPOCH)}
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
@@ -286,7 +295,7 @@ def run(*command: str) -> str:
 
 
 def without_usage(printed: str) -> str:
-    """Return an error message without the list of options that many programs print below it."""
+    """Return the error message ``printed`` without the list of options that many programs print after it."""
     before = re.split(r"^\s*usage:", printed, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0].strip()
     return before or printed
 
@@ -296,7 +305,8 @@ def with_device(command: list[str], device: str) -> list[str]:
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a program on ``device``, faster than by subprocess; return its exit code (negative: the signal)."""
+    """Run a program on ``device``, and return its exit code (negative: the signal), even if it fails. This starts
+    faster than subprocess does. ``output`` is a descriptor for the program's output (None: it is dropped)."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:
@@ -306,5 +316,5 @@ def run_anyhow(command: list[str], device: str, output: int | None = None) -> in
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment in the C locale: loading another one is a tenth of e2fsck's time."""
+    """Return the environment, but in the C locale: to load another locale takes a tenth of e2fsck's time."""
     return {**os.environ, "LC_ALL": "C"}

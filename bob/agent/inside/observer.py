@@ -1,4 +1,4 @@
-"""Answer the host's requests about crash states: outcomes, checkers' verdicts, images."""
+"""Answer the host's requests about crash states: their outcomes, the verdicts of checkers, and their images."""
 
 from __future__ import annotations
 
@@ -45,10 +45,13 @@ def observe_prepare(
     closely: bool,
     blob: bytes,
 ) -> Reply:
-    """Make the scratch device for a workload: its base, and the ``floor``, writes that all states share; ``blob`` is
-    the payload. With ``reads`` replies have the reads. If ``exempt`` is given, they have what each state left in the
-    ``stretches``, and what it wrote outside of these and of ``exempt`` (flat lists of first sector and sectors).
-    ``closely`` is as in :class:`bob.agent.inside.look.Look`. Each state assembles the layers of the ``subject``."""
+    """Prepare to observe the crash states of a workload. The scratch device gets the ``base`` image and the ``floor``,
+    the writes that all states share. ``blob`` is the payload, the data of all writes. Each state assembles the layers
+    of the ``subject``.
+
+    With ``reads``, replies have what recovery reads. If ``exempt`` is given, replies have what each state left in the
+    ``stretches``, and what it wrote outside of the stretches and of ``exempt`` (both are flat lists of first sector and
+    number of sectors). ``closely`` is as in :class:`bob.agent.inside.look.Look`."""
     global session, scratch
     end_session()
     over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
@@ -61,13 +64,17 @@ def observe_prepare(
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
-    """Return outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the
-    payload. The reply has each state's outcome number, the JSON of each new outcome, and the lengths of new chunks and
-    of traces, which are the blob. ``complaints`` has a number for each state (0: none), ``new_complaints`` kind and
-    words. As :func:`observe_prepare` asked, it has traces and the device's counts of sectors read; ``left``, the
-    numbers of the stretches that each state changed, with numbers of their contents; ``elsewhere``, the other writes,
-    with digests. Without ``audit`` the reply is valid only after the next good audit. Lookups of the blocks ``lookups``
-    (first and last) are traced: none if first > last, all if the list is empty."""
+    """Return the outcomes of ``states``. Each state is a flat list of (sector, sector in the payload, number of
+    sectors); ``blob`` has more payload.
+
+    The reply has the number of each state's outcome, and the JSON of each new outcome. Its blob has new chunks and
+    traces, and the header has their lengths. ``complaints`` has a number for each state (0: none), and
+    ``new_complaints`` has pairs of kind and words. If :func:`observe_prepare` asked for it, the reply also has traces
+    and the device's counts of sectors read. Then ``left`` has the numbers of the stretches that each state changed,
+    each with the number of the content, and ``elsewhere`` has the other writes with digests.
+
+    Without ``audit``, the reply is valid only after a later request with a good audit. Lookups of blocks are traced
+    only for the blocks ``lookups`` (first and last): for none if first > last, and for all if the list is empty."""
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
@@ -93,8 +100,8 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
 
 
 def examine(states: list[list[int]], blob: bytes) -> Reply:
-    """Run the file system's checker on each of ``states``, as in :func:`observe`, and remove all that is there.
-    ``wrong`` has pairs of kind and words for each. Its own reads do not count."""
+    """Recover each of ``states`` (as in :func:`observe`), run the file system's checker on it, and remove everything in
+    it. In the reply, ``wrong`` has pairs of kind and words for each state."""
     started = time.monotonic()
     with _untraced(blob) as under_way:
         wrong = [under_way.apart(runs, under_way.recover_and_examine) for runs in states]
@@ -102,8 +109,9 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
 
 
 def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
-    """Run the program's checker on each of ``states``, as in :func:`observe`. ``told`` is the output before the crash
-    (a byte a character), ``spoilers`` a script or "". ``answers`` has pairs of exit code and output."""
+    """Run the program's checker on each of ``states`` (as in :func:`observe`). ``told`` is the program's output before
+    each crash (one character for each byte). ``spoilers`` has, for each state, the name of a script that damages it
+    first, or "". In the reply, ``answers`` has pairs of exit code and output."""
     with _untraced(blob) as under_way:
         answers = [
             under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))
@@ -113,7 +121,7 @@ def check_program(states: list[list[int]], told: list[str], spoilers: list[str],
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
-    """Return the image of one state before its mount, as differences from a device that was never written."""
+    """Return the image of one crash state before its mount, as differences from a device that was never written."""
     under_way = _extended(blob)
     under_way.write(runs)
     work = under_way.medium.work
@@ -125,7 +133,7 @@ def state_image(runs: list[int], blob: bytes) -> Reply:
 
 
 def tamper(sector: int, blob: bytes) -> Reply:
-    """For tests: change a sector of the scratch image, as a forgotten undo would."""
+    """Change a sector of the scratch image, for tests: an undo that was forgotten would look like that."""
     image = _extended(blob).medium.work
     image.put(sector, bytes(byte ^ 0xFF for byte in image.get(sector, 1)))
     return {}, b""
@@ -133,7 +141,8 @@ def tamper(sector: int, blob: bytes) -> Reply:
 
 @contextmanager
 def _untraced(blob: bytes) -> Iterator[StateSession]:
-    """Yield the session, extended by ``blob``, without traces of reads and lookups; audit it at the end."""
+    """Yield the session, with ``blob`` added to its payload, while reads and lookups are not traced. At the end, audit
+    the session."""
     under_way = _extended(blob)
     under_way.scratch.look_out([1, 0])
     under_way.scratch.trace_reads(False)

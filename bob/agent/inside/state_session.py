@@ -1,5 +1,6 @@
-"""Build crash states on a scratch image, recover them as a boot would, and look at the result. A state is written into
-the medium's working copy, mounted, looked at and unmounted. Every written sector is put back, by the kernel's trace."""
+"""Build crash states on the scratch device, recover them as a boot would, and look at the result. A state is written
+into the medium's image ``work``, mounted, looked at and unmounted. Afterwards every sector that was written is put
+back. The kernel's trace says which sectors recovery wrote."""
 
 from __future__ import annotations
 
@@ -25,18 +26,20 @@ from bob.agent.inside.mounts import ROOT, Mount, unmount
 from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
 
-DEVICE_NAME = re.compile(r"\b(?:loop|dm-|md)\d+")  # in the kernel's messages; outcomes do not depend on it
+DEVICE_NAME = re.compile(r"\b(?:loop|dm-|md)\d+")  # in kernel messages; not part of an outcome
 
 T = TypeVar("T")
-StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a refused mount, repaired or not, tree
+StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a refused mount, repaired, tree
 
 
 class StateSession:
-    """The crash states of one workload: the base image with the floor (what all states have), the payload, and the
-    outcomes that the host knows. If the scratch device records reads, ``traces`` has the pages of each state, and
-    ``sectors_read`` the device's count. If ``exempt`` is given, ``left`` has what the mount of each state left in the
-    ``stretches``. ``elsewhere`` has what it wrote outside of these and of ``exempt`` (flat lists of first sector and
-    sectors). All is about states that the host does not know."""
+    """The crash states of one workload. A session has the base image with the floor (the writes that all states share),
+    the payload (the data of all writes), and the outcomes that the host knows.
+
+    If the scratch device records reads, ``traces`` has the pages of each state's trace, and ``sectors_read`` the
+    device's count. If ``exempt`` is given, ``left`` has what the mount of each state left in the ``stretches``. Then
+    ``elsewhere`` has what the mount wrote outside of the stretches and of ``exempt`` (both are flat lists of first
+    sector and number of sectors). All four are only about states whose outcome the host does not know yet."""
 
     def __init__(
         self,
@@ -52,12 +55,12 @@ class StateSession:
         self.scratch, self.medium, self.subject = scratch, scratch.medium, subject
         self.payload = memoryview(payload)
         self.complaints = Complaints(subject.expected_messages, DEVICE_NAME)
-        self.complained: list[int] = []  # about states that the host does not know yet
+        self.complained: list[int] = []  # complaints about states whose outcome the host does not know yet
         self.is_writable = "ro" not in subject.options.split(",")
-        self.repaired: set[str] = set()  # refusals after which a repair was tried
+        self.repaired: set[str] = set()  # the errors of mounts after which a repair was tried
         self.said: dict[str, str] = {}
-        """The kernel's words about the first state with each refusal. They are not part of an outcome: they depend on
-        timing (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
+        """The kernel's messages about the first state with each error of a mount. They are not part of the outcome,
+        because they depend on timing (btrfs_printk in fs/btrfs/messages.c prints at most 100 lines in 5 s)."""
         self.outcomes: dict[StateOutcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT, lasting_inodes=subject.lasting_inodes, closely=closely)
@@ -75,13 +78,13 @@ class StateSession:
         self.left_contents: list[list[bytes]] = [[] for _ in self.stretches]
         scratch.look_out([])
         forget_file_systems()
-        # Looking must not write: without noatime each unmount would write time stamps back.
+        # bob must not write when it looks: without noatime, each unmount would write time stamps back.
         path = scratch.assembly.path
         self.mount = Mount(path, subject.driver, subject.options, ("noatime", "nodiratime"))
         scratch.accessed()
 
     def close(self) -> None:
-        """Undo the floor: the medium has the base image again."""
+        """Undo the floor, so that the medium has the base image again."""
         for sector, data in self.before_floor:
             self.medium.pristine.put(sector, data)
             self.medium.work.put(sector, data)
@@ -119,7 +122,8 @@ class StateSession:
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
-        """Return pairs of a changed stretch's number and its content's number: comparing takes less than hashing."""
+        """Return, for each stretch that has changed, its number and the number of its content. The content is compared
+        with earlier contents, which takes less time than hashing it."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):
@@ -130,7 +134,8 @@ class StateSession:
         return left
 
     def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
-        """Return writes outside of known sectors: first sector, sectors, digest of the final content."""
+        """Return each write outside of the known places: first sector, number of sectors, digest of the final
+        content."""
         work, known, found = self.medium.work, self.places_elsewhere, []
         for run in set(written):
             if run not in known:
@@ -145,7 +150,7 @@ class StateSession:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
 
     def recover_and_look(self) -> StateOutcome:
-        """Recover as a boot would, and return the outcome; the kernel's messages go to ``complaints``."""
+        """Recover the state as a boot would, and return its outcome. The kernel's messages go to ``complaints``."""
         began = time.time_ns()
         self.check()
         kernel = self.scratch.kernel
@@ -157,7 +162,7 @@ class StateSession:
             self.complained.append(self.complaints.number(lines, read_only=False, mounted=False))
             if lines:
                 self.said.setdefault(error, DEVICE_NAME.sub("loop", "; ".join(lines[-2:])))
-            # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
+            # Repair only once for each error: a repair takes as long as many mounts, and a second one says little new.
             if not self.subject.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
@@ -173,7 +178,7 @@ class StateSession:
         return error, repaired, tree
 
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
-        """Return ``look()`` on one state, which is built for this call and makes no outcome."""
+        """Return ``look()`` on one state that is built only for this call. The state does not become an outcome."""
         self.write(runs)
         with self.scratch.assembled():
             found = look()
@@ -186,7 +191,8 @@ class StateSession:
         self.scratch.put_back += changed
 
     def recover_and_examine(self) -> list[tuple[str, str]]:
-        """Recover the state, run the file system's checker, remove everything; return faults as (kind, words)."""
+        """Recover the state, run the file system's checker, and remove everything. Return the faults as pairs of kind
+        and words."""
         wrong: list[tuple[str, str]] = []
         self.check()
         if not self.mount():
@@ -205,8 +211,8 @@ class StateSession:
                     os.sync()
                     fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
                 unmount()
-                # jfs writes removals by a thread of its own, and turns read-only when that meets damage: early enough
-                # for the removal to fail, after a sync, or only at the unmount. Its words count.
+                # A thread of jfs writes removals, and makes the file system read-only if it finds damage. The removal
+                # may then fail at once, after a sync, or only at the unmount. So messages until then count.
                 later = self.complaints.unexpected(self.scratch.kernel.warnings())
                 if fault or later:
                     wrong.append((REMOVAL, f"cannot be removed: {fault or f'the kernel says: {later[0]}'}"))
@@ -215,8 +221,9 @@ class StateSession:
         return wrong
 
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
-        """Recover the state, run the program's checker; return its exit code (None: later than ``seconds``) and output.
-        ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if it does not mount."""
+        """Recover the state, and run the program's checker on it. Return the checker's exit code (None: it took more
+        than ``seconds``) and output. ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if the
+        state does not mount."""
         self.check()
         if number := self.mount():
             raise Denial(f"the crash state to check does not mount: {os.strerror(number)}")
@@ -227,7 +234,7 @@ class StateSession:
             unmount_after_scripts(before)
 
     def audit(self) -> None:
-        """Raise RuntimeError if the scratch image does not equal the base again, or an event was lost."""
+        """Raise RuntimeError if the scratch image does not equal the base image again, or if an event was lost."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image differs from its base after the undo")
 
