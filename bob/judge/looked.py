@@ -63,7 +63,7 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the deciding writes (indexes). If ``state`` lacked one of these writes, the checker would accept
+        """Return the deciding writes (indexes): if ``state`` differed in only one of them, the checker would accept
         it."""
         accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}

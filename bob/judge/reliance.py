@@ -153,7 +153,8 @@ class Reliances:
         return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """Return the calls, moved by ``offset`` seconds, with how much of each the tree of ``outcome`` has."""
+        """Return the calls, moved by ``offset`` seconds. Each says how much of its effect the tree of ``outcome``
+        has."""
         effects = self._effects
         if effects is None:
             return []
@@ -200,7 +201,8 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return the ``calls`` that have ``effects``, moved by ``offset`` seconds, with how much of each is ``there``."""
+    """Return the ``calls`` that have ``effects``, moved by ``offset`` seconds. Each says how much of its effect is
+    ``there``."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

@@ -25,7 +25,7 @@ class RefusedCall(OSError):
 
 class Stopped(BaseException):
     """The exception that ends a run of a Python file from within a call. ``except Exception`` does not catch it.
-    ``error`` is the mistake in the file; None if the run only need not go on."""
+    ``error`` is the mistake in the file. It is None if the file has no mistake, but bob needs no more of the run."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
