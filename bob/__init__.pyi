@@ -24,6 +24,8 @@ def app(
     mkfs_options: str = "",
     device: int = 0,
     stack: StrPath = "",
+    missing: int | Sequence[int] = (),
+    lost: int | Sequence[int] = (),
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
@@ -52,6 +54,8 @@ def app(
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
     :param stack: Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one
         of your own. --device is then the size of each disk.
+    :param missing: Disks below the layers that failed before the operations begin; the first is 0.
+    :param lost: Disks below the layers that fail together with the crash; the first is 0.
     :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
         bob.toml, else 100.
     :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.
@@ -87,6 +91,8 @@ def probe(
     mkfs_options: str = "",
     device: int = 0,
     stack: StrPath = "",
+    missing: int | Sequence[int] = (),
+    lost: int | Sequence[int] = (),
     rows: str = "table1",
     properties: str | Sequence[str] = (),
     probes: StrPath | Sequence[StrPath] = (),
@@ -111,6 +117,8 @@ def probe(
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
     :param stack: Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one
         of your own. --device is then the size of each disk.
+    :param missing: Disks below the layers that failed before the operations begin; the first is 0.
+    :param lost: Disks below the layers that fail together with the crash; the first is 0.
     :param rows: The set of properties: those of Table 1; the order of changes on the disk (pairs); the changes that
         each call makes durable (durability); the size of atomic changes (units). One of table1, pairs, durability,
         units.
@@ -162,6 +170,8 @@ def try_(
     mkfs_options: str = "",
     device: int = 0,
     stack: StrPath = "",
+    missing: int | Sequence[int] = (),
+    lost: int | Sequence[int] = (),
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
@@ -192,6 +202,8 @@ def try_(
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
     :param stack: Layers between the file system and the disks, from the top down: e.g. raid1, or the TOML file of one
         of your own. --device is then the size of each disk.
+    :param missing: Disks below the layers that failed before the operations begin; the first is 0.
+    :param lost: Disks below the layers that fail together with the crash; the first is 0.
     :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
         bob.toml, else 100.
     :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.

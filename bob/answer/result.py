@@ -144,7 +144,8 @@ class SubjectResult:
 
     ``beside`` has answers about crash states that do not mount or have other trouble. Only a search has ``findings``.
     ``examined`` of the ``examinable`` outcomes were examined, by the file system's checker and by removing everything.
-    ``checks`` is set for programs, and ``model`` is set if the subject is a model."""
+    ``checks`` is set for programs, and ``model`` is set if the subject is a model. ``stack`` names the layers below the
+    file system, and lost disks."""
 
     name: str
     fs: str = ""
@@ -160,12 +161,13 @@ class SubjectResult:
     checks: Checks | None = None
     model: Allowed | None = None
     notes: tuple[str, ...] = ()
+    stack: str = ""
 
     @classmethod
     def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:
         """Return a result for the subject ``made``, without answers."""
         options = made.mkfs_options, made.mount_options, effective_mount_options
-        return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version)
+        return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version, stack=made.stack)
 
     @property
     def answer(self) -> Answer:

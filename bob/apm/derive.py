@@ -109,11 +109,12 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
         derived = decode(ConfigurationDocument, of).configuration
     except (ShapeError, BobError):  # this bob does not know the file system
         return False
-    return (derived.fs, derived.mkfs_options, derived.options) == (
-        configuration.fs,
-        configuration.mkfs_options,
-        configuration.options,
-    ) and derived.layers == configuration.layers
+    return _what_is_crashed(derived) == _what_is_crashed(configuration)
+
+
+def _what_is_crashed(subject: Subject) -> tuple[object, ...]:
+    """Return all of a subject but its name and its size."""
+    return subject.fs, subject.mkfs_options, subject.options, subject.layers, subject.missing, subject.lost
 
 
 class _WeakeningClauses:

@@ -71,6 +71,11 @@ def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
     return named(_probes_in(shipped("probes")), names)
 
 
+def layer_probes() -> tuple[Probe, ...]:
+    """Return the shipped probes that bob asks only of file systems on layers."""
+    return _probes_in(shipped("probes") / "layers")
+
+
 @cache  # cached, since each witness that bob reads asks for the probes
 def _probes_in(folder: Path) -> tuple[Probe, ...]:
     files = sorted(path for path in folder.glob("*.toml") if path.name != TREES)
@@ -96,7 +101,7 @@ def load_workloads(path: Path) -> tuple[Workload, ...]:
 def check_own(own: Iterable[Probe]) -> None:
     """Raise UsageError if one of the user's probes has the name of a shipped probe or of another of the user's
     probes."""
-    shipped_names = probe_names()
+    shipped_names = (*probe_names(), *(probe.property.name for probe in layer_probes()))
     known = list(shipped_names)
     for name in (probe.property.name for probe in own):
         if name in known:

@@ -83,11 +83,11 @@ class ProbeRequest:
     @property
     def asked(self) -> tuple[Probe, ...]:
         """The requested probes. Raise UsageError for an unknown name."""
-        return asked_probes(self.properties, self.probes, self.rows)
+        return asked_probes(self.properties, self.probes, self.rows, on_layers=bool(self.configuration.layers))
 
     def check(self) -> None:
         """Raise UsageError for an unknown property."""
-        asked_probes(self.properties, self.probes, self.rows)
+        _ = self.asked
 
 
 class ProbeDocument(PropertyDocument, frozen=True):

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import groupby
 
 from bob.catalogue.finer_rows import ATOMICITY, durability_rows, pair_rows, unit_rows
-from bob.catalogue.probe_files import Probe, load_workloads, named, shipped_probes
+from bob.catalogue.probe_files import Probe, layer_probes, load_workloads, named, shipped_probes
 from bob.claim.property.rules import Property, questions
 from bob.resources import shipped
 from bob.workload.operations import Workload
@@ -52,8 +52,11 @@ def _workloads(rows: RowSet) -> tuple[Workload, ...]:
     return (*(workload for probe in atomic for workload in probe.workloads), *own)
 
 
-def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1) -> tuple[Probe, ...]:
+def asked_probes(
+    names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1, *, on_layers: bool = False
+) -> tuple[Probe, ...]:
     """Return the shipped probes of ``rows`` with these names, then the user's ``own`` probes. Without names and own
-    probes, return all probes of ``rows``."""
-    chosen = named(probes_of(rows), names) if names or not own else ()
+    probes, return all probes of ``rows``. For a file system ``on_layers``, ``rows`` include the probes for layers."""
+    every = (*probes_of(rows), *(layer_probes() if on_layers else ()))
+    chosen = named(every, names) if names or not own else ()
     return (*chosen, *sorted(own, key=lambda probe: probe.row))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+from bob.catalogue.probe_files import layer_probes
 from bob.catalogue.request import ProbeRequest
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import questions
@@ -12,11 +13,14 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """Return the workloads of the user's own probes, and all workloads of the requested rows that test a requested
-    property. So bob judges a property on the same workloads, whatever other properties are requested."""
-    lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
-    shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
-    brought = (workload for probe in request.probes for workload in probe.workloads)
+    """Return the workloads of the user's own probes and of the probes for layers, and all workloads of the requested
+    rows that test a requested property. So bob judges a property on the same workloads, whatever other properties are
+    requested."""
+    asked, lacks = request.asked, tuple(request.configuration.fs.lacks)
+    apart = [probe for probe in asked if probe in request.probes or probe in layer_probes()]
+    own = {probe.property.name for probe in apart}
+    shipped = tuple(probe.property.name for probe in asked if probe.property.name not in own)
+    brought = (workload for probe in apart for workload in probe.workloads)
     return distinct((*_asking(request.rows, shipped, lacks), *_possible(brought, lacks)))
 
 

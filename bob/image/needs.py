@@ -23,7 +23,8 @@ _OPTIONS = {
     "nbd": "BLK_DEV_NBD",
     "virtio_rng": "HW_RANDOM_VIRTIO",
     "overlay": "OVERLAY_FS",
-    "raid1": "MD_RAID1",
+    **{name: f"MD_{name.upper()}" for name in ("raid0", "raid1", "raid10", "raid456")},
+    "dm_thin_pool": "DM_THIN_PROVISIONING",
 }
 _NO_FILE_SYSTEMS = ("dm_", "virtio_")
 

@@ -26,7 +26,7 @@ from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observations import ExploredState, Observations, TroubleKind, alike, without_numbers
-from bob.subject import Subject
+from bob.subject import Subject, promises
 from bob.witness import document as witness
 from bob.witness.document import ShownState
 from bob.workload.operations import Workload
@@ -186,7 +186,7 @@ class Column:
             SubjectResult.of(self._configuration, self._effective, self._environment["mkfs_version"]),
             answers=tuple(cells),
             beside=tuple(self._beside()),
-            notes=tuple(self._notes()),
+            notes=(*self._notes(), *self._promises(cells)),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
             findings=() if self._findings is None else self._findings.kept(self._keep),
@@ -201,6 +201,15 @@ class Column:
             yield f"not a finding, as it also happens on a disk without any recorded write: {words}"
         for words in {without_numbers(words): words for words in self._passing}.values():
             yield f"not a finding, as the kernel did not say it again about the same disk: {words}"
+
+    def _promises(self, cells: Sequence[Answer]) -> Iterator[str]:
+        """Yield the promises of layers whose rows were asked, each with its verdict."""
+        verdicts = {cell.name: cell.verdict for cell in cells}
+        for layer, promise in promises(self._configuration.layers):
+            if promise.row in verdicts:
+                verdict = verdicts[promise.row]
+                said = {Verdict.HOLDS: "keeps", Verdict.FAILS: "breaks"}.get(verdict, "may keep")
+                yield f"{layer} {said} its promise ({promise.row}): {promise.says} ({promise.source})"
 
     def _beside(self) -> Iterator[Answer]:
         """Yield the answers that are not in the table: on states that do not mount, and on other troubles. Write their

@@ -28,6 +28,8 @@ def encode_subject(subject: Subject) -> SubjectDocument:
         enough=fs.enough,
         keeps_commits=fs.keeps_commits,
         layers=[_layer(one) for one in subject.layers],
+        missing=list(subject.missing),
+        lost=[*subject.missing, *subject.lost],
     )
 
 

@@ -49,13 +49,26 @@ class FileSystemOptions:
         values.STACK,
         "",
     )
+    missing: tuple[int, ...] = option(
+        "--without-disk N",
+        "A disk below the layers that failed before the operations begin; the first is 0.",
+        Range(0),
+        python="Disks below the layers that failed before the operations begin; the first is 0.",
+    )
+    lost: tuple[int, ...] = option(
+        "--lose-disk N",
+        "A disk below the layers that fails together with the crash; the first is 0.",
+        Range(0),
+        python="Disks below the layers that fail together with the crash; the first is 0.",
+    )
 
     def of(self, fs: str, least: int = 0) -> Subject:
         """Return the subject with file system ``fs``. Its device has ``least`` bytes, unless a size was given. Raise as
         :func:`configuration` does."""
         usual = file_system(fs).device
         device = self.device or (least if usual < least else 0)
-        return configuration(fs, self.mkfs_options, self.mount_options, device, on=self.stack)
+        options = self.mkfs_options, self.mount_options
+        return configuration(fs, *options, device, on=self.stack, missing=self.missing, lost=self.lost)
 
 
 # The question

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from bob.catalogue.probe_files import check_own, parse_finish
+from bob.catalogue.probe_files import check_own, layer_probes, parse_finish
 from bob.catalogue.request import CheckPlace, Host, ProbeRequest
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
@@ -81,11 +81,15 @@ def checked(request: ProbeRequest) -> ProbeRequest:
         )
     check_own(request.probes)
     _check_numbers(request)
-    known = property_names(request.rows)
+    known = (*property_names(request.rows), *(_names_for_layers() if request.configuration.layers else ()))
     names = [name for one in request.properties for name in (known if one == ALL else (one,))]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], [*known, ALL]))
     return replace(request, properties=tuple(dict.fromkeys(names)))
+
+
+def _names_for_layers() -> tuple[str, ...]:
+    return tuple(probe.property.name for probe in layer_probes())
 
 
 def _check_numbers(request: ProbeRequest) -> None:

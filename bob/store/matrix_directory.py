@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bob.answer.bare import beside_bare
 from bob.answer.merge import merged, within
 from bob.answer.result import Result, Run
 from bob.store.run_directory import RunDirectory
@@ -46,6 +48,7 @@ class MatrixDirectory(RunFolder):
         about, first = self.about(), results[0][1].run
         run = Run(about["id"], about["started"], finished, about["bob"], first.seed, first.budget)
         combined = merged([within(result, folder.name) for folder, result in results], run)
+        combined = replace(combined, subjects=beside_bare(combined.subjects))
         self.save_result(combined)
         return combined
 

@@ -1,11 +1,11 @@
 """Subjects of crashes: file systems, disks, layers, and sets of these; declared in the folders here, or by the user."""
 
 from bob.subject.file_system import MIB, FileSystem, file_system, file_systems, is_file
-from bob.subject.layer import Layer, layers, stack
+from bob.subject.layer import Layer, layers, promises, stack
 from bob.subject.sets import ConfigurationSet, load_set, set_names
 from bob.subject.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
 
 __all__ = [
     "DEFAULT_AUDIT", "DEFAULT_BUDGET", "MIB", "ConfigurationSet", "FileSystem", "Layer", "Subject", "configuration",
-    "file_system", "file_systems", "is_file", "layers", "load_set", "set_names", "stack",
+    "file_system", "file_systems", "is_file", "layers", "load_set", "promises", "set_names", "stack",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import operator
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,12 +23,13 @@ LayerCommand = tuple[str, ...]
 
 SECTOR_BYTES = 512
 MOST_DISKS = 8  # as many late disks as a guest has (bob/agent/inside/late_disk.py)
-MOST_MIB_MORE = 16  # for what layers keep on the disks beside the data
+MOST_MIB_MORE = 32  # for what layers keep on the disks beside the data
 _FOLDER = Path(__file__).with_name("layers")
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _DISK = re.compile(r"\bDISK(\d+)\b")
 _TARGET = re.compile(r"\s*\d+\s+\d+\s+\S.*")
-_OPTIONS = {"level", "data", "chunk", "layout"}  # of md-create
+_OPTIONS = {"level", "data", "chunk", "layout", "bitmap", "ppl"}  # of md-create
+_MORE = "chunk=N, layout=N, bitmap=N and ppl=N"
 _LABEL = re.compile(r"[A-Z][A-Z0-9_]*")
 _BINARY: Mapping[type, Callable[[int, int], int]] = {
     ast.Add: operator.add,
@@ -36,7 +38,7 @@ _BINARY: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
 }
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
-LEAST_WORDS = {"dm": 5, "md": 3, "md-create": 2, "zero": 3, "set": 4}
+LEAST_WORDS = {"dm": 5, "md": 3, "md-create": 2, "zero": 3, "set": 4, "message": 4, "remove": 2}
 """The commands that the agent carries out by system calls (bob/agent/inside/layer_commands.py), with their words."""
 
 
@@ -58,6 +60,14 @@ class Layer:
     packages: tuple[str, ...] = ()
 
 
+class PromiseDeclaration(Declaration, frozen=True):
+    """A promise of a layer, in the words of its ``source``. The property ``row`` asks whether the layer keeps it."""
+
+    row: OneLine
+    says: OneLine
+    source: OneLine
+
+
 class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     """The file of a layer. ``disks`` counts the devices below it. Lines of commands, and ``sectors``, may have whole
     numbers by name: ``SIZE0`` is that of the first device below, in sectors of 512 bytes."""
@@ -71,6 +81,7 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     start: Annotated[tuple[OneLine, ...], Meta(min_length=1)]
     stop: tuple[OneLine, ...] = ()
     device: str = ""
+    promises: tuple[PromiseDeclaration, ...] = ()
 
     def layer(self, name: str, below: Sequence[int], sizes: Sequence[int]) -> Layer:
         """Return the layer over the devices ``below``, of these ``sizes`` (sectors). Raise ValueError for a mistake."""
@@ -93,7 +104,7 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
         if words[0] == "dm" and not all(map(_TARGET.fullmatch, " ".join(words[2:]).split(";"))):
             raise ValueError(f"{line!r}: each target of the table has its start, sectors, type and parameters")
         if words[0] == "md-create" and not {"level", "data"} <= set(re.findall(r"(\w+)=\d+\b", line)) <= _OPTIONS:
-            raise ValueError(f"{line!r}: md-create has level=N and data=N, and may have chunk=N and layout=N")
+            raise ValueError(f"{line!r}: md-create has level=N and data=N, and may have {_MORE}")
         if wrong := [int(found) for found in _DISK.findall(line) if int(found) >= self.disks]:
             raise ValueError(f"{line!r}: DISK{wrong[0]} is beyond the {self.disks} below it (disks)")
         return words
@@ -133,6 +144,12 @@ def layers() -> dict[str, LayerDeclaration]:
         with mistakes_in(path.name, HINT):
             found[path.stem] = declared(LayerDeclaration, toml(path, HINT))
     return found
+
+
+def promises(made: Sequence[Layer]) -> list[tuple[str, PromiseDeclaration]]:
+    """Return the promises of shipped layers, each with the layer's name."""
+    names = dict.fromkeys(layer.name for layer in made if layer.name in layers())
+    return [(name, promise) for name in names for promise in layers()[name].promises]
 
 
 def layer_declaration(word: str) -> tuple[str, LayerDeclaration]:
@@ -176,13 +193,14 @@ def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
 
 
 def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
-    """Return the :func:`stack` on disks of a ``volume`` (bytes), or of up to ``MOST_MIB_MORE`` MiB more, so that the
-    file system's device is as large. Raise as :func:`stack` does."""
+    """Return the :func:`stack` on the smallest disks with which the file system's device has a ``volume`` (bytes); at
+    most ``MOST_MIB_MORE`` MiB larger than that. Raise as :func:`stack` does."""
     found = stack(words, volume)
-    for more in range(1, MOST_MIB_MORE + 1):
-        if found[1][-1].sectors * SECTOR_BYTES >= volume:
-            break
-        found = stack(words, volume + more * MIB)
+    for mib in range(-(-volume // MIB // len(found[0])), volume // MIB + MOST_MIB_MORE + 1):
+        with suppress(UsageError):  # disks that are too small for a layer
+            found = stack(words, mib * MIB)
+            if found[1][-1].sectors * SECTOR_BYTES >= volume:
+                break
     return found
 
 

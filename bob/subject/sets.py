@@ -41,6 +41,8 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     mount_options: str = ""
     device_mib: Amount = 0
     stack: str = ""
+    missing: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
     name: str = ""
 
     def configuration(self, folder: Path) -> Subject:
@@ -49,7 +51,8 @@ class ConfigurationDeclaration(Declaration, frozen=True):
             str(folder / word) if is_file(word) else word for word in (self.fs, *filter(None, self.stack.split(",")))
         )
         device = round(self.device_mib) * MIB
-        return configuration(fs, self.mkfs_options, self.mount_options, device, self.name, on=",".join(on))
+        options = self.mkfs_options, self.mount_options
+        return configuration(fs, *options, device, self.name, on=",".join(on), missing=self.missing, lost=self.lost)
 
 
 class SetDeclaration(Declaration, frozen=True, kw_only=True):

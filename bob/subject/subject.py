@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bob.errors import UsageError
 from bob.schema import Document, adapt
@@ -17,7 +17,8 @@ DEFAULT_AUDIT = 0.01  # share of predictions that bob checks by a mount
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A file system with options, on ``layers`` (bottom up), on disks of ``sizes`` (bytes; empty: the default size)."""
+    """A file system with options, on ``layers`` (bottom up), on disks of ``sizes`` (bytes; empty: the default size).
+    The disks ``missing`` (numbers) failed before the operations, those ``lost`` fail together with the crash."""
 
     name: str
     fs: FileSystem
@@ -25,6 +26,8 @@ class Subject:
     mount_options: str = ""
     sizes: tuple[int, ...] = ()
     layers: tuple[Layer, ...] = ()
+    missing: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if min(self.disks) <= 0:
@@ -32,6 +35,9 @@ class Subject:
         for place, layer in enumerate(self.layers, len(self.disks)):
             if not layer.below or not all(0 <= number < place for number in layer.below):
                 raise ValueError(f"{self.name}: the layer {layer.name} is over devices {layer.below!r}")
+        gone = {*self.missing, *self.lost}
+        if gone and (not self.layers or not gone < set(range(len(self.disks)))):
+            raise ValueError(f"{self.name} loses the disks {sorted(gone)!r} of {len(self.disks)}")
 
     @property
     def disks(self) -> tuple[int, ...]:
@@ -55,6 +61,12 @@ class Subject:
     @property
     def packages(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.fs.package, *(name for layer in self.layers for name in layer.packages))))
+
+    @property
+    def stack(self) -> str:
+        """The layers and lost disks, in words; empty without layers."""
+        on = f"on {', '.join(stack_words(len(self.disks), self.layers))}" if self.layers else ""
+        return on + _disks(" without", self.missing) + _disks(", losing", self.lost)
 
     @property
     def forgets(self) -> bool:
@@ -90,12 +102,14 @@ def configuration(
     layers: tuple[Layer, ...] = (),
     *,
     on: str = "",
+    missing: tuple[int, ...] = (),
+    lost: tuple[int, ...] = (),
 ) -> Subject:
     """Return the subject with file system ``fs``, which may be a name or a path (:func:`file_system`). If ``name`` is
     empty, it gets the literature's name for these options, or one made of its parts. Several ``disks`` replace
     ``device``; both are in bytes. ``on`` names a :func:`stack`, on disks of the size ``device``, or as large as the
-    file system's usual device takes. Raise UsageError if ``fs`` or a layer is unknown, or bob cannot split the
-    options."""
+    file system's usual device takes. The disks ``missing`` failed before, those ``lost`` fail with the crash. Raise
+    UsageError if ``fs`` or a layer is unknown, bob cannot split the options, or there are no such disks."""
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")
@@ -107,14 +121,32 @@ def configuration(
         disks, layers = stack(on, device) if device else stack_for(on, known.device)
     if not name and not mkfs_options and not layers:
         name = dict(known.names).get(mount_options, "")
-    below = f"on {', '.join(stack_words(len(disks) or 1, layers))}" if layers else ""
-    name = name or " ".join(part for part in (known.name, mkfs_options, mount_options, below) if part)
-    return Subject(name, known, mkfs_options, mount_options, disks or ((device,) if device else ()), layers)
+    missing, lost = tuple(sorted(set(missing))), tuple(sorted({*lost} - {*missing}))
+    _check_lost((*missing, *lost), len(disks) if layers else 0)
+    sizes = disks or ((device,) if device else ())
+    made = Subject(name, known, mkfs_options, mount_options, sizes, layers, missing, lost)
+    parts = known.name, mkfs_options, mount_options, made.stack
+    return made if name else replace(made, name=" ".join(part for part in parts if part))
+
+
+def _disks(what: str, numbers: tuple[int, ...]) -> str:
+    return f"{what} {', '.join(f'disk {number}' for number in numbers)}" if numbers else ""
+
+
+def _check_lost(lost: tuple[int, ...], disks: int) -> None:
+    """Raise UsageError unless some of ``disks`` stay (0: there are no layers)."""
+    if lost and not disks:
+        raise UsageError("only a disk below layers can be lost", hint="name the layers with --stack")
+    if lost and max(lost) >= disks:
+        raise UsageError(f"there is no disk {max(lost)} to lose: this stack has the disks 0 to {disks - 1}")
+    if lost and len(lost) == disks:
+        raise UsageError(f"all {disks} disks of this stack would be lost", hint="one has to stay")
 
 
 class ConfigurationDocument(Document, frozen=True, kw_only=True):
     """A subject; ``declaration`` is that of the user's own file system. Sizes of several ``disks`` replace that of
-    ``device`` (0: the file system's default)."""
+    ``device`` (0: the file system's default). The disks ``missing`` failed before, those ``lost`` fail with the
+    crash."""
 
     name: str
     fs: str
@@ -124,6 +156,8 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
     declaration: str | None = None
     disks: tuple[int, ...] = ()
     layers: tuple[Layer, ...] = ()
+    missing: tuple[int, ...] = ()
+    lost: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, made: Subject) -> ConfigurationDocument:
@@ -138,4 +172,13 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
             hint = "another version of bob may have it"
             raise UsageError(f"this version of bob does not know the file system {self.fs!r}", hint=hint)
         options = self.mkfs_options, self.mount_options
-        return configuration(fs, *options, self.device, self.name, self.disks, self.layers)
+        return configuration(
+            fs,
+            *options,
+            self.device,
+            self.name,
+            self.disks,
+            self.layers,
+            missing=self.missing,
+            lost=self.lost,
+        )

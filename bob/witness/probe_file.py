@@ -61,6 +61,8 @@ def options(witness: Witness) -> list[str]:
         ("--atomic-write", str(model.atomic_write_bytes), str(default.atomic_write_bytes)),
         ("--completion", model.completion.value, default.completion.value),
     ]
+    every += [("--without-disk", str(number), "") for number in made.missing]
+    every += [("--lose-disk", str(number), "") for number in made.lost]
     return [word for option, value, usual in every if value != usual for word in (option, value)]
 
 

@@ -10,6 +10,8 @@ from bob.errors import UsageError
 from bob.subject import Subject
 from bob.subject.layer import LayerCommand
 
+MISSING = "missing"
+
 
 @dataclass(frozen=True, slots=True)
 class StackScript:
@@ -25,10 +27,16 @@ def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
     start, stop = [], []
     devices = [f"$device{number}" for number in range(len(images) + len(made.layers))]
     for number, image in enumerate(images):
+        if number in (*made.missing, *made.lost):
+            devices[number] = MISSING
+            continue
         start.append(f"device{number}=$(losetup --find --show {image})")
         stop.append(f'losetup -d "$device{number}"')
     for place, layer in enumerate(made.layers):
         names = {f"DISK{at}": devices[below] for at, below in enumerate(layer.below)}
+        if MISSING in names.values() and not any(command[0] == "md" for command in layer.start):
+            devices[len(images) + place] = MISSING
+            continue
         last = layer.device
         for command in layer.start:
             last = _started(command, f"bob-{place}", names, start, stop) or last
@@ -52,12 +60,16 @@ def _started(command: LayerCommand, name: str, names: dict[str, str], start: lis
         path = f"/dev/mapper/{name}"
     elif verb == "md":
         path = f"/dev/md/{name}"
+        words = [word for word in words if word != MISSING]
         start.append(f"mdadm --assemble --run {path} {' '.join(words)}")
         stop.append(f"mdadm --stop {path}")
     elif verb == "set":
         device, file, value = words
         start.append(f'echo {value} > "/sys/block/$(basename "$(readlink -f "{device}")")/{file}"')
-    elif verb in ("zero", "md-create"):
+    elif verb == "message":
+        device, sector, *rest = words
+        start.append(f'dmsetup message "{device}" {sector} "{" ".join(rest)}"')
+    elif verb in ("zero", "md-create", "remove"):
         raise UsageError(f"the command {verb!r} starts no layer for people without bob")
     else:
         start.append(" ".join([verb, *words]))

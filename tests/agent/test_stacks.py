@@ -20,7 +20,7 @@ from bob.observe.explore import explore
 from bob.record.base import make_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.recoveries import after_crash
-from bob.subject import MIB, Layer, Subject, configuration
+from bob.subject import MIB, Layer, Subject, configuration, layers
 from bob.trace.check import checked
 from bob.trace.model import DeviceWrite
 from bob.trace.recording import Completion
@@ -175,6 +175,44 @@ def only_on(taken: Taken, mirror: int) -> CrashState:
             kept = [index for index in point.pending if index not in data or writes[index].device == mirror]
             return CrashState(number, tuple(kept))
     raise AssertionError("no state lacks the data")
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_mirror_does_without_the_other(recording: Inhabited, lost: int) -> None:
+    """Known answer: what both mirrors got is there if either is lost."""
+    subject = replace(RAID1, lost=(lost,))
+    taken = take(recording.agent, WORKLOAD, subject)
+    assert {write.device for write in taken.trace.writes} == {0, 1}, "it is lost with the crash, not before"
+    last, first = observe(recording.agent, taken, [taken.last, taken.first])
+    assert found(last) == expected(WORKLOAD, 3)
+    assert found(first) == expected(WORKLOAD, 0)
+    assert not left_behind(recording)
+
+
+def test_a_disk_that_failed_before_gets_nothing(recording: Inhabited) -> None:
+    taken = take(recording.agent, WORKLOAD, replace(ext4_on("raid5"), missing=(0,)))
+    assert {write.device for write in taken.trace.writes} == {1, 2}
+    last, first = observe(recording.agent, taken, [taken.last, taken.first])
+    assert found(last) == expected(WORKLOAD, 3)
+    assert found(first) == expected(WORKLOAD, 0)
+    assert not left_behind(recording)
+
+
+@pytest.mark.parametrize("name", ["striped", "raid0"])
+def test_stripes_do_not_start_without_a_disk(recording: Inhabited, name: str) -> None:
+    taken = take(recording.agent, WORKLOAD, replace(ext4_on(name), lost=(1,)))
+    [last] = observe(recording.agent, taken, [taken.last])
+    assert last.error is not None and f"the layer {name} does not start" in last.error
+    assert not left_behind(recording)
+
+
+@pytest.mark.parametrize("name", sorted(layers()))
+def test_every_layer_keeps_what_was_written(recording: Inhabited, observing: Inhabited, name: str) -> None:
+    """It is made, recorded, and started for each state; nothing of it stays."""
+    taken = take(recording.agent, WORKLOAD, ext4_on(name))
+    seen = observe(observing.agent, taken, [taken.last, taken.first, taken.last])
+    assert [found(one) for one in seen] == [expected(WORKLOAD, step) for step in (3, 0, 3)]
+    assert not left_behind(recording) and not left_behind(observing)
 
 
 def test_mirrors_that_differ_are_one_of_the_two(recording: Inhabited) -> None:

@@ -11,6 +11,7 @@ from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import (
     check_own,
+    layer_probes,
     load,
     parse_finish,
     probe_names,
@@ -18,7 +19,7 @@ from bob.catalogue.probe_files import (
 )
 from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, asked_probes, probes_of
-from bob.catalogue.workloads import distinct
+from bob.catalogue.workloads import asked_workloads, distinct
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.rules import Property, Rule, questions
@@ -30,7 +31,7 @@ from bob.subject import configuration
 from bob.workload import operations as ops
 from bob.workload.kinds import ChangeKind
 from bob.workload.language import parse
-from bob.workload.operations import At
+from bob.workload.operations import At, Workload
 from bob.workload.simulation import simulate
 from wording import text_with
 
@@ -396,3 +397,27 @@ def test_a_request_keeps_its_rows() -> None:
 def test_workloads_that_differ_in_when_the_crash_comes_are_two() -> None:
     [workload, *_more] = probes_of(RowSet.DURABILITY)[0].workloads
     assert len(distinct([workload, replace(workload, at=At.ANY), workload])) == 2
+
+
+# What is on layers is asked one more property
+
+
+def test_what_is_on_layers_is_asked_about_its_neighbours() -> None:
+    bare, stacked = ProbeRequest(configuration("ext4")), ProbeRequest(configuration("ext4", on="linear"))
+    assert [probe for probe in stacked.asked if probe not in bare.asked] == list(layer_probes())
+    assert [probe.property.name for probe in layer_probes()] == ["untouched"]
+    more = set(asked_workloads(stacked)) - set(asked_workloads(bare))
+    assert more == {workload for probe in layer_probes() for workload in probe.workloads}
+    alone = replace(stacked, properties=("untouched",))
+    assert set(asked_workloads(alone)) == more
+    with pytest.raises(UsageError, match="'untouched'"):
+        replace(bare, properties=("untouched",)).check()
+
+
+@pytest.mark.parametrize("workload", layer_probes()[0].workloads[:2], ids=lambda workload: workload.finish.name)
+def test_a_changed_block_has_one_that_stays_at_its_place_in_the_stripe(workload: Workload) -> None:
+    """Files of one chunk, in turns: the block 64 KiB before or behind a changed one is of a file that stays."""
+    files = [operation.path for operation in workload.setup if isinstance(operation, ops.Write)]
+    changed = {operation.path for operation in workload.operations if isinstance(operation, ops.Write)}
+    assert [path in changed for path in files] == [bool(place % 2) for place in range(len(files))]
+    assert {operation.length for operation in workload.setup if isinstance(operation, ops.Write)} == {65536}

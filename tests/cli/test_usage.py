@@ -211,9 +211,9 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("hint: --device 8M or more; the default is 32M"),
         ),
         (
-            [*PROBE, "--stack", "linear,raid5"],
-            snapshot("bob: unknown layer 'raid5'"),
-            snapshot("hint: did you mean 'raid1'?"),
+            [*PROBE, "--stack", "linear,raid7"],
+            snapshot("bob: unknown layer 'raid7'"),
+            snapshot("hint: did you mean 'raid6'?"),
         ),
         (
             [*PROBE, "--stack", "linear", "--write-cache", "ordered"],
@@ -293,7 +293,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["matrix", "--set", "osdi41"],
             snapshot("bob: unknown set 'osdi41'"),
-            snapshot("hint: bob has defaults, modern, osdi14, plain; or name a TOML file"),
+            snapshot("hint: bob has defaults, modern, osdi14, plain, stacks; or name a TOML file"),
         ),
         (
             ["matrix", "--set", "file"],

@@ -44,3 +44,20 @@ def test_two_disks_answer_as_one_does(tmp_path: Path, stack: str) -> None:
     *images, script = keep(read(witnesses[0]), tmp_path / "kept")
     assert [image.stat().st_size for image in images] == list(configuration("ext4", on=stack).disks)
     assert script.name == "look.sh"
+
+
+def test_a_degraded_array_starts_silently_with_wrong_contents(tmp_path: Path) -> None:
+    """md marks an array clean on each disk after a flush of only that disk (md_super_write in drivers/md/md.c). Without
+    disk 0, the event count rises with that. So after a crash in between, the disk that is marked clean decides, and
+    another one lacks its last writes: what they and parity give for disk 0 is wrong, without a word from md."""
+    made = configuration("ext4", mount_options="data=ordered", on="raid5", missing=(0,))
+    run = tmp_path / "run"
+    result, _path = probe(ProbeRequest(made, ("untouched",), budget=60), run, Silent())
+    [cell] = result.subjects[0].answers
+    assert cell.verdict is Verdict.FAILS
+    assert cell.witness is not None and "kept" in cell.ways[0].evidence
+    [again] = replay([run / cell.witness], image=None, connect=None, times=3, progress=Silent())
+    assert again.confirmed == 3
+    *images, script = keep(read(run / cell.witness), tmp_path / "kept")
+    assert len(images) == 3
+    assert "mdadm --assemble --run /dev/md/bob-0-array $device1 $device2" in script.read_text()

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.agent.inside import late_disk
+from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.schema import decode, encode
-from bob.subject import MIB, configuration, layers, load_set, stack
+from bob.subject import MIB, configuration, layers, load_set, promises, stack
 from bob.subject.layer import MOST_DISKS, evaluated
 from bob.subject.subject import ConfigurationDocument
 from wording import text_with
@@ -143,13 +144,13 @@ def test_a_layer_of_ones_own_is_a_file(tmp_path: Path) -> None:
         (
             "about = 'x'\nsectors = 'SIZE0'\nmake = ['md-create level=1 DISK0']\nstart = ['md A DISK0']",
             snapshot(
-                "mine.toml: 'md-create level=1 DISK0': md-create has level=N and data=N, and may have chunk=N and layout=N"
+                "mine.toml: 'md-create level=1 DISK0': md-create has level=N and data=N, and may have chunk=N, layout=N, bitmap=N and ppl=N"
             ),
         ),
         (
-            "about = 'x'\nsectors = 'SIZE0'\nmake = ['md-create level=1 data=8 bitmap=1']\nstart = ['md A DISK0']",
+            "about = 'x'\nsectors = 'SIZE0'\nmake = ['md-create level=1 data=8 spare=1']\nstart = ['md A DISK0']",
             snapshot(
-                "mine.toml: 'md-create level=1 data=8 bitmap=1': md-create has level=N and data=N, and may have chunk=N and layout=N"
+                "mine.toml: 'md-create level=1 data=8 spare=1': md-create has level=N and data=N, and may have chunk=N, layout=N, bitmap=N and ppl=N"
             ),
         ),
         (
@@ -178,8 +179,14 @@ def test_a_mistake_in_a_layer_is_named(tmp_path: Path, text: str, message: str) 
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ("raid", snapshot("unknown layer 'raid'"), snapshot("did you mean 'raid1'?")),
-        ("linear,,raid1", snapshot("unknown layer ''"), snapshot("bob knows: linear, raid1, striped")),
+        ("raid", snapshot("unknown layer 'raid'"), snapshot("did you mean 'raid6'?")),
+        (
+            "linear,,raid1",
+            snapshot("unknown layer ''"),
+            snapshot(
+                "bob knows: cache, crypt, delay, integrity, integrity-bitmap, integrity-direct, linear, raid0, raid1, raid1-bitmap, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-ppl, raid6, snapshot, striped, thin, writecache"
+            ),
+        ),
         (
             "linear,linear,raid1,raid1",
             snapshot("the stack linear,linear,raid1,raid1 takes 16 disks; a guest has 8 at most"),
@@ -200,6 +207,41 @@ def test_a_stack_that_cannot_be_is_refused(words: str, message: str, hint: str |
 
 def test_a_guest_has_as_many_disks() -> None:
     assert MOST_DISKS == late_disk.MOST_DISKS
+
+
+@pytest.mark.parametrize(
+    ("stack", "lost", "message"),
+    [
+        ("", (0,), snapshot("only a disk below layers can be lost")),
+        ("raid1", (2,), snapshot("there is no disk 2 to lose: this stack has the disks 0 to 1")),
+        ("raid1", (0, 1), snapshot("all 2 disks of this stack would be lost")),
+    ],
+)
+def test_disks_that_are_not_there_cannot_be_lost(stack: str, lost: tuple[int, ...], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        configuration("ext4", on=stack, lost=lost)
+    assert caught.value.message == message
+
+
+def test_a_lost_disk_is_part_of_a_configuration(tmp_path: Path) -> None:
+    made = configuration("ext4", on="raid5", missing=(0,), lost=(2, 0, 2))
+    assert made.name == "ext4 on raid5 without disk 0, losing disk 2"
+    assert (made.missing, made.lost) == ((0,), (2,))
+    document = json.loads(json.dumps(encode(ConfigurationDocument.of(made))))
+    assert decode(ConfigurationDocument, document).configuration == made
+    del document["lost"], document["missing"]
+    assert decode(ConfigurationDocument, document).configuration.lost == ()
+    (tmp_path / "set.toml").write_text("[[configurations]]\nfs = 'ext4'\nstack = 'raid5'\nmissing = [0]\nlost = [2]\n")
+    [one] = load_set(str(tmp_path / "set.toml")).configurations
+    assert one == made
+
+
+def test_the_promise_of_a_layer_is_asked() -> None:
+    every = [(name, promise) for name in layers() for _layer, promise in promises(stack(name, 32 * MIB)[1])]
+    assert {name for name, _promise in every} >= {"raid5", "raid5-ppl", "integrity", "thin"}
+    asked = {probe.property.name for probe in ProbeRequest(configuration("ext4", on="raid5")).asked}
+    assert {promise.row for _name, promise in every} <= asked
+    assert all(promise.source.startswith("Documentation/") for _name, promise in every)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(1, 100))

@@ -130,8 +130,8 @@ SCRIPTS = {
             "losetup --find --show COPY/crash-0.img",
             "losetup --find --show COPY/crash-1.img",
             "dmsetup create bob-0-top",
-            "  0 65536 linear /dev/loop1 0",
-            "  65536 65536 linear /dev/loop2 0",
+            "  0 32768 linear /dev/loop1 0",
+            "  32768 32768 linear /dev/loop2 0",
             "umount MNT",
             "dmsetup remove --retry bob-0-top",
             "losetup -d /dev/loop2",
@@ -158,7 +158,7 @@ SCRIPTS = {
             "mdadm --assemble --run /dev/md/bob-0-array /dev/loop1 /dev/loop2",
             "mdadm --assemble --run /dev/md/bob-1-array /dev/loop3 /dev/loop4",
             "dmsetup create bob-2-top",
-            "  0 126976 striped 2 128 /dev/md/bob-0-array 0 /dev/md/bob-1-array 0",
+            "  0 65536 striped 2 128 /dev/md/bob-0-array 0 /dev/md/bob-1-array 0",
             "umount MNT",
             "dmsetup remove --retry bob-2-top",
             "mdadm --stop /dev/md/bob-1-array",
@@ -170,6 +170,15 @@ SCRIPTS = {
         ]
     ),
 }
+
+
+def test_the_script_assembles_what_is_left_of_an_array(tmp_path: Path) -> None:
+    read = on_layers(tmp_path, "raid1", 2)
+    read = replace(read, configuration=replace(read.configuration, missing=(0,)))
+    text = keep(read, tmp_path / "kept")[-1].read_text()
+    assert "crash-0.img)" not in text and "device0" not in text
+    assert "mdadm --assemble --run /dev/md/bob-0-array $device1\n" in text
+    assert "--without-disk 0" in to_probe(read)
 
 
 def test_on_layers_there_is_no_case_for_xfstests_and_no_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

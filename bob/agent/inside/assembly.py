@@ -10,7 +10,8 @@ from bob.agent.inside import devices
 from bob.agent.inside.devices import SECTOR, WORK, Loop, forget_file_systems, run_anyhow, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.layer_commands import StartedLayer
+from bob.agent.inside.layer_commands import StartedLayer, does_without
+from bob.agent.inside.md_array import MISSING
 
 LINK = f"{WORK}/volume"
 """The path of the device that layers make, the same in each crash state, whatever the kernel calls the device."""
@@ -21,11 +22,19 @@ class LayerFailed(Denial):
 
 
 class Assembly:
-    """The device that is mounted: ``disks`` (paths) below ``layers`` (from the bottom up). ``with`` assembles it. One
-    that ``makes`` the layers does so at its first assembly."""
+    """The device that is mounted: ``disks`` (paths) below ``layers`` (from the bottom up), without the disks ``lost``
+    (numbers). ``with`` assembles it. One that ``makes`` the layers does so at its first assembly."""
 
-    def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str], *, makes: bool = False) -> None:
-        self._layers, self._disks, self._makes = layers, disks, makes
+    def __init__(
+        self,
+        layers: Sequence[LayerDocument],
+        disks: Sequence[str],
+        *,
+        makes: bool = False,
+        lost: Sequence[int] = (),
+    ) -> None:
+        self._layers, self._makes = layers, makes
+        self._disks = [MISSING if number in lost else disk for number, disk in enumerate(disks)]
         self._started: list[StartedLayer] = []
         if not layers and len(disks) != 1:
             raise Denial(f"the subject does not say how to assemble {len(disks)} disks")
@@ -38,12 +47,21 @@ class Assembly:
         paths = list(self._disks)
         try:
             for number, layer in enumerate(self._layers):
-                started = StartedLayer(number, layer, [paths[below] for below in layer.below])
+                devices_below = [paths[below] for below in layer.below]
+                if MISSING in devices_below and not does_without(layer):
+                    paths.append(MISSING)
+                    continue
+                started = StartedLayer(number, layer, devices_below)
                 self._started.append(started)
                 if self._makes:
                     started.make()
                 started.start()
                 paths.append(started.path)
+            if paths[-1] == MISSING:
+                self.release()
+                raise LayerFailed(f"the layer {layer.name} does not start: it lacks a disk")
+        except LayerFailed:
+            raise
         except Denial as failure:
             self._stop_anyhow()
             raise LayerFailed(f"the layer {layer.name} does not start: {failure}", failure.hint) from failure

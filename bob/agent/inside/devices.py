@@ -52,7 +52,7 @@ and seven unused bytes."""
 TARGET_SPEC = struct.Struct("=QQiI16s")  # struct dm_target_spec: sector_start, length, status, next, target_type
 VERSION = (4, 0, 0)
 COMMAND = 0xC138FD00  # _IOWR(DM_IOCTL, 0, struct dm_ioctl); add the number of a command
-DEV_CREATE, DEV_REMOVE, DEV_SUSPEND, TABLE_LOAD = 3, 4, 6, 9
+DEV_CREATE, DEV_REMOVE, DEV_SUSPEND, TABLE_LOAD, TARGET_MESSAGE = 3, 4, 6, 9, 14
 
 
 @contextmanager
@@ -165,6 +165,15 @@ def remove_mapped(name: str) -> None:
         _command(DEV_REMOVE, name)
     except OSError as error:
         raise Denial(f"device-mapper cannot remove the device {name}: {error.strerror}") from error
+
+
+def send_message(path: str, sector: int, text: str) -> None:
+    """Send a message to the target at ``sector`` of a mapped device (struct dm_target_msg). Raises Denial."""
+    name = read_text(f"{in_sysfs(path)}/dm/name").strip()
+    try:
+        _command(TARGET_MESSAGE, name, struct.pack("=Q", sector) + text.encode() + b"\0")
+    except OSError as error:
+        raise Denial(f"the device {name} does not take the message {text!r}: {error.strerror}") from error
 
 
 def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> int:

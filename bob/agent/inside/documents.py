@@ -25,7 +25,8 @@ class LayerDocument(NamedTuple):
 class SubjectDocument(NamedTuple):
     """The file system that is crashed, except for its disks. Commands are lists of words, with ``DEVICE`` among them.
     The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and mount ``options`` include the
-    user's. ``layers`` go from the bottom up; if there are none, there is one disk."""
+    user's. ``layers`` go from the bottom up; if there are none, there is one disk. The disks ``missing``
+    (numbers) failed before the operations; those ``lost`` are not there after the crash."""
 
     driver: str
     options: str
@@ -40,6 +41,8 @@ class SubjectDocument(NamedTuple):
     enough: float
     keeps_commits: bool
     layers: list[LayerDocument]
+    missing: list[int]
+    lost: list[int]
 
 
 class OperationsDocument(NamedTuple):

@@ -2,7 +2,10 @@
 
 - ``dm NAME TABLE`` makes a device with that table of device-mapper; ``;`` is between its targets.
 - ``md NAME DEVICE...`` assembles an array from the superblocks on these devices.
-- ``md-create level=1 data=2048 [chunk=N] [layout=N] DEVICE...`` writes such superblocks.
+- ``md-create level=1 data=2048 [chunk=N] [layout=N] [bitmap=N] [ppl=N] DEVICE...`` writes such superblocks; a DEVICE
+  may be ``missing``, and the last ``journal:DEVICE``.
+- ``message DEVICE SECTOR TEXT...`` sends a message to a target of device-mapper.
+- ``remove NAME`` removes a device that ``dm`` or ``md`` made. What ``make`` left is removed at its end.
 - ``zero DEVICE N`` makes the first N sectors zeros.
 - ``set DEVICE FILE VALUE`` writes into a file below /sys/block/DEVICE.
 
@@ -24,18 +27,24 @@ DISK = "DISK"
 MOST_ARRAYS = 8  # in a layer
 
 
+def does_without(layer: LayerDocument) -> bool:
+    """Return whether the layer starts, or refuses to, by its own rules if a device below it is missing."""
+    return any(command[0] == "md" for command in layer.start)
+
+
 class StartedLayer:
     """Layer ``number`` over the devices ``below`` (paths), while it works; ``path`` is that of the device it made."""
 
     def __init__(self, number: int, layer: LayerDocument, below: Sequence[str]) -> None:
         self._number, self._layer = number, layer
         self._paths = {f"{DISK}{place}": path for place, path in enumerate(below)}
-        self._undo: list[Callable[[], None]] = []
+        self._undo: dict[str, Callable[[], None]] = {}  # by label
         self.path = layer.device
 
     def make(self) -> None:
-        """Carry out what makes the layer, once for its disks."""
+        """Carry out what makes the layer, once for its disks; remove what dm and md made meanwhile."""
         self._carry_out(self._layer.make)
+        self.remove_devices()
 
     def start(self) -> None:
         """Carry out what starts it. Raises Denial if that fails, or makes another device than was declared."""
@@ -55,7 +64,7 @@ class StartedLayer:
 
     def remove_devices(self) -> None:
         while self._undo:
-            self._undo.pop()()
+            self._undo.popitem()[1]()
 
     def _carry_out(self, commands: list[list[str]]) -> None:
         for command in commands:
@@ -63,8 +72,10 @@ class StartedLayer:
             if verb in ("dm", "md"):
                 label, *words = words
                 words = [self._named(word) for word in words]
-                self.path = self._dm(label, words) if verb == "dm" else self._md(words)
+                self.path = self._dm(label, words) if verb == "dm" else self._md(label, words)
                 self._paths[label] = self.path
+            elif verb == "remove":
+                self._remove(words[0])
             else:
                 words = [self._named(word) for word in words]
                 if verb in _VERBS:
@@ -85,14 +96,20 @@ class StartedLayer:
             targets.append((int(start), int(sectors), kind, " ".join(parameters)))
         name = f"{devices.STACK}-{self._number}-{label.lower()}"
         minor = devices.make_table(name, targets)
-        self._undo.append(lambda: devices.remove_mapped(name))
+        self._undo[label] = lambda: devices.remove_mapped(name)
         return f"/dev/dm-{minor}"
 
-    def _md(self, disks: list[str]) -> str:
+    def _md(self, label: str, disks: list[str]) -> str:
         name = devices.array_name(MOST_ARRAYS * self._number + len(self._undo))
         path = md_array.assemble(name, disks)
-        self._undo.append(lambda: devices.stop_array(name))
+        self._undo[label] = lambda: devices.stop_array(name)
         return path
+
+    def _remove(self, label: str) -> None:
+        if label not in self._undo:
+            raise Denial(f"the layer {self._layer.name} removes {label}, which it did not make")
+        self._undo.pop(label)()
+        del self._paths[label]
 
 
 def _md_create(words: list[str]) -> None:
@@ -107,6 +124,11 @@ def _zero(words: list[str]) -> None:
         os.fsync(fd)
 
 
+def _message(words: list[str]) -> None:
+    path, sector, *text = words
+    devices.send_message(path, int(sector), " ".join(text))
+
+
 def _set(words: list[str]) -> None:
     path, file, value = words
     try:
@@ -115,4 +137,9 @@ def _set(words: list[str]) -> None:
         raise Denial(f"the kernel does not take {value!r} for {file}: {error.strerror}") from error
 
 
-_VERBS: dict[str, Callable[[list[str]], None]] = {"md-create": _md_create, "zero": _zero, "set": _set}
+_VERBS: dict[str, Callable[[list[str]], None]] = {
+    "md-create": _md_create,
+    "message": _message,
+    "zero": _zero,
+    "set": _set,
+}

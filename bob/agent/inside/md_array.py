@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from bob.agent.inside.devices import (
     ARRAY_PAUSE,
@@ -33,39 +34,92 @@ VERSION = (1, 2)
 SUPER_SECTOR = 8  # version 1.2 lies 4 KiB from the start of a disk
 MAGIC = 0xA92B4EFC
 CLEAN = (1 << 64) - 1  # resync_offset: all of it is in sync
-NO_ROLE = 0xFFFF  # MD_DISK_ROLE_SPARE
+NO_ROLE, FAULTY, JOURNAL = 0xFFFF, 0xFFFE, 0xFFFD  # MD_DISK_ROLE_SPARE and so on
+HAS_BITMAP, HAS_PPL, HAS_JOURNAL = 1, 128, 512  # MD_FEATURE_BITMAP_OFFSET and so on
+AFTER_SUPER = 8  # sectors from the superblock to a bitmap, or to a partial parity log
+UUID = b"bob's md array.."
+MISSING = "missing"  # as mdadm has it
+JOURNAL_DISK = "journal:"  # before the path of a journal
 SUPER = struct.Struct("<4I16s32sQ2iQ2I i IQ4I 4Q2I16s2BHI 3Q2I32s")
 """struct mdp_superblock_1: magic, major_version, feature_map, pad0, set_uuid, set_name, ctime, level, layout, size,
 chunksize, raid_disks, bitmap_offset, new_level, reshape_position, delta_disks, new_layout, new_chunk, new_offset,
 data_offset, data_size, super_offset, recovery_offset, dev_number, cnt_corrected_read, device_uuid, devflags,
 bblog_shift, bblog_size, bblog_offset, utime, events, resync_offset, sb_csum, max_dev, pad3. Then come dev_roles."""
 SUM_AT = 216
+BITMAP = struct.Struct("<2I16s3Q6I")
+"""The begin of struct bitmap_super_s (drivers/md/md-bitmap.h): magic, version, uuid, events, events_cleared, sync_size,
+state, chunksize, daemon_sleep, write_behind, sectors_reserved, nodes. Its bits begin after 256 bytes."""
+BITMAP_MAGIC, BITMAP_VERSION, BITMAP_SECONDS = 0x6D746962, 4, 5
+BITMAP_HEADER, BITMAP_BYTES = 256, 4096
 MOST_DEVICES = 128  # dev_roles: the superblock has one sector then, which a disk writes whole
 
 
-def make_array(disks: Sequence[str], level: int, data: int, *, chunk: int = 0, layout: int = 0) -> None:
-    """Write the superblocks of a new array in sync. ``data`` is the sector of each disk where its data begins; of
-    ``chunk`` (sectors) each disk has a multiple."""
-    size = min(sectors_of(disk) for disk in disks) - data
+def make_array(
+    disks: Sequence[str], level: int, data: int, *, chunk: int = 0, layout: int = 0, bitmap: int = 0, ppl: int = 0
+) -> None:
+    """Write the superblocks of a new array in sync. A disk may be ``missing``: the array is then degraded. The last may
+    be a ``journal:``. ``data`` is the sector of each disk where its data begins; of ``chunk`` (sectors) each disk has a
+    multiple. One bit of a write-intent ``bitmap`` is for so many sectors (0: no bitmap); a partial parity log has
+    ``ppl`` sectors."""
+    journals = [disk for disk in disks if disk.startswith(JOURNAL_DISK)]
+    disks = [disk for disk in disks if disk not in journals]
+    there = [number for number, disk in enumerate(disks) if disk != MISSING]
+    size = min(sectors_of(disks[number]) for number in there) - data
     size -= size % chunk if chunk else 0
-    for number, disk in enumerate(disks):
-        block = superblock(number, len(disks), level, size, data, chunk=chunk, layout=layout)
-        with opened(disk) as fd:
-            os.pwrite(fd, block, SUPER_SECTOR * SECTOR)
+    array = Array(len(disks), tuple(there), level, size, data, chunk, layout, bool(bitmap), ppl, bool(journals))
+    paths = {number: disks[number] for number in there}
+    paths |= {len(disks): path[len(JOURNAL_DISK) :] for path in journals}
+    for number, path in paths.items():
+        with opened(path) as fd:
+            os.pwrite(fd, superblock(number, array), SUPER_SECTOR * SECTOR)
+            if bitmap:
+                os.pwrite(fd, bitmap_block(size, bitmap), (SUPER_SECTOR + AFTER_SUPER) * SECTOR)
             os.fsync(fd)
 
 
-def superblock(number: int, disks: int, level: int, size: int, data: int, *, chunk: int = 0, layout: int = 0) -> bytes:
-    """Return the superblock of disk ``number`` of a clean array; ``size`` and ``data`` are in sectors."""
-    uuid, own = b"bob's md array..", b"bob's md disk %02d" % number
-    fields = [MAGIC, VERSION[0], 0, 0, uuid, b"bob", BASE_EPOCH, level, layout, size, chunk, disks, 0]
+class Array(NamedTuple):
+    """A clean array of so many ``disks``, of which ``there`` are the numbers. ``size``, ``data`` and ``chunk`` are in
+    sectors, as is the size of the partial parity log, ``ppl``."""
+
+    disks: int
+    there: tuple[int, ...]
+    level: int
+    size: int
+    data: int
+    chunk: int = 0
+    layout: int = 0
+    has_bitmap: bool = False
+    ppl: int = 0
+    has_journal: bool = False
+
+
+def superblock(number: int, array: Array) -> bytes:
+    """Return the superblock of disk ``number``; a journal follows the others."""
+    own = b"bob's md disk %02d" % number
+    features = HAS_BITMAP * array.has_bitmap | HAS_PPL * bool(array.ppl) | HAS_JOURNAL * array.has_journal
+    after = (
+        AFTER_SUPER | array.ppl << 16 if array.has_bitmap or array.ppl else 0
+    )  # bitmap_offset, or the offset and size of ppl
+    fields = [MAGIC, VERSION[0], features, 0, UUID, b"bob", BASE_EPOCH, array.level, array.layout, array.size]
+    fields += [array.chunk, array.disks, after]
     fields += [0, 0, 0, 0, 0, 0]  # it is not being reshaped
-    fields += [data, size, SUPER_SECTOR, 0, number, 0, own, 0, 0, 0, 0]
+    fields += [array.data, array.size, SUPER_SECTOR, 0, number, 0, own, 0, 0, 0, 0]
     fields += [BASE_EPOCH, 0, CLEAN]
-    roles = struct.pack(f"<{MOST_DEVICES}H", *range(disks), *[NO_ROLE] * (MOST_DEVICES - disks))
-    block = bytearray(SUPER.pack(*fields, 0, MOST_DEVICES, b"") + roles)
+    roles = [role if role in array.there else FAULTY for role in range(array.disks)] + [JOURNAL] * array.has_journal
+    roles += [NO_ROLE] * (MOST_DEVICES - len(roles))
+    block = bytearray(SUPER.pack(*fields, 0, MOST_DEVICES, b"") + struct.pack(f"<{MOST_DEVICES}H", *roles))
     struct.pack_into("<I", block, SUM_AT, checksum(bytes(block)))
     return bytes(block)
+
+
+def bitmap_block(size: int, each: int) -> bytes:
+    """Return the write-intent bitmap, with its superblock, of disks of ``size`` sectors, with a clear bit for ``each``
+    sectors. Raise Denial if it is too large for its place."""
+    fields = [BITMAP_MAGIC, BITMAP_VERSION, UUID, 0, 0, size, 0, each * SECTOR, BITMAP_SECONDS, 0, 0, 0]
+    block = BITMAP.pack(*fields)
+    if BITMAP_HEADER + (bits := -(-size // each)) // 8 >= BITMAP_BYTES:
+        raise Denial(f"a bitmap with {bits} bits is larger than {BITMAP_BYTES} bytes")
+    return block + bytes(BITMAP_BYTES - len(block))
 
 
 def checksum(block: bytes) -> int:
@@ -90,6 +144,8 @@ def assemble(name: str, disks: Sequence[str]) -> str:
         with opened(path) as fd:
             fcntl.ioctl(fd, SET_ARRAY_INFO, struct.pack("<18i", *VERSION, *[0] * 16))
             for disk in disks:
+                if disk == MISSING:
+                    continue
                 step = "ADD_NEW_DISK"
                 device = os.stat(disk).st_rdev
                 fcntl.ioctl(fd, ADD_NEW_DISK, struct.pack("<5i", 0, os.major(device), os.minor(device), 0, 0))

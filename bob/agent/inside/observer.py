@@ -55,7 +55,7 @@ def observe_prepare(
     global session, scratch
     end_session()
     over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
-    made_of = medium.bases[base].disks, crashed.layers
+    made_of = medium.bases[base].disks, crashed.layers, crashed.lost
     if scratch is not None and (scratch.medium, scratch.reads, scratch.made_of) != (over, reads, made_of):
         end_scratch()
     scratch = scratch or Scratch(over, reads, *made_of)

@@ -79,11 +79,17 @@ def give_history(device: int) -> None:
 
 class RecordedDisks:
     """The recorded disks, which divide the file ``work`` into parts of ``lengths`` (bytes), and the ``layers`` (such as
-    RAID) over them. With the ``completion`` ``prompt`` a disk completes a write at once, else as late as it can
-    (late_disk.py)."""
+    RAID) over them, without the disks ``lost``. With the ``completion`` ``prompt`` a disk completes a write at once,
+    else as late as it can (late_disk.py)."""
 
     def __init__(
-        self, work: str, lengths: Sequence[int], log_bytes: int, completion: str, layers: Sequence[LayerDocument]
+        self,
+        work: str,
+        lengths: Sequence[int],
+        log_bytes: int,
+        completion: str,
+        layers: Sequence[LayerDocument],
+        lost: Sequence[int] = (),
     ) -> None:
         below: Sequence[Loop | LateDisk]
         if completion == PROMPT:
@@ -94,7 +100,7 @@ class RecordedDisks:
             LoggedDisk(number, data, length, log_bytes) for number, (data, length) in enumerate(zip(below, lengths))
         ]
         self._starts = [start // SECTOR for start, _length in spans(lengths)]
-        self.assembly = Assembly(layers, [disk.path for disk in self.disks])
+        self.assembly = Assembly(layers, [disk.path for disk in self.disks], lost=lost)
         self._has_layers = bool(layers)
         if not layers:
             give_history(self.disks[0].device)

@@ -52,15 +52,24 @@ def narrator(narrates: bool) -> Callable[[str], None]:
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, with the ``subject``'s layers; A ``with`` block traces the disks and the
-    events in ``more``."""
+    """Recorded disks over a copy of ``base``, with the ``subject``'s layers, before or ``after`` the crash that
+    takes disks away. A ``with`` block traces the disks and the events in ``more``."""
 
-    def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        base: str,
+        subject: list[Any],
+        manner: list[Any],
+        more: dict[str, str] | None = None,
+        *,
+        after: bool = False,
+    ) -> None:
         self.subject, self._manner = subject_from(subject), Manner(*manner)
         self.narrate = narrator(self._manner.narrates)
         self.medium, disks = medium.medium_with(base), medium.bases[base].disks
         log_bytes, completion = self._manner.log_bytes, self._manner.completion
-        self.recorded = RecordedDisks(self.medium.work_path, disks, log_bytes, completion, self.subject.layers)
+        lost = self.subject.lost if after else self.subject.missing
+        self.recorded = RecordedDisks(self.medium.work_path, disks, log_bytes, completion, self.subject.layers, lost)
         self.timeline = self.recorded.timeline(self._manner.timeline_kib, more)
         self.effective = ""
 
@@ -187,7 +196,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record a boot's recovery after a crash (assembly, check, mount) between two marks; reply as :func:`record`."""
     del blob
-    with Take(base, subject, manner) as recording:
+    with Take(base, subject, manner, after=True) as recording:
         recording.mark("start")
         recording.assemble()
         if recording.subject.check:

@@ -91,12 +91,20 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The block device over a medium's working copy, with ``layers`` over its ``disks`` (lengths, bytes), and its
-    observers: traces, counts, kernel log. Making it takes as long as some mounts, so it outlives sessions."""
+    """The block device over a medium's working copy, with ``layers`` over its ``disks`` (lengths, bytes) but for those
+    ``lost``, and its observers: traces, counts, kernel log. Making it takes as long as some mounts, so it outlives
+    sessions."""
 
-    def __init__(self, over: ScratchMedium, reads: bool, disks: Sequence[int], layers: Sequence[LayerDocument]) -> None:
+    def __init__(
+        self,
+        over: ScratchMedium,
+        reads: bool,
+        disks: Sequence[int],
+        layers: Sequence[LayerDocument],
+        lost: Sequence[int] = (),
+    ) -> None:
         self.medium, self.reads = over, reads
-        self.made_of = disks, layers
+        self.made_of = disks, layers, lost
         self.looking_out: list[int] = []
         self.put_back: Runs = []
         with ExitStack() as resources:
@@ -106,7 +114,7 @@ class Scratch:
                 loop.release_holder()
             else:
                 self.disk = resources.enter_context(closing(RamDisk(over.length // SECTOR)))
-            self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)))
+            self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)), lost=lost)
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c). All others write: write
             # zeroes, for one, lacks a letter of its own.

@@ -1,0 +1,44 @@
+"""Configurations on layers beside the same file system on a disk of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from bob.answer.result import SubjectResult
+from bob.claim.verdict import Verdict
+
+_JUDGED = (Verdict.HOLDS, Verdict.FAILS)
+
+
+def beside_bare(subjects: Sequence[SubjectResult]) -> tuple[SubjectResult, ...]:
+    """Return ``subjects``; those on layers get notes on which rows are worse, or better, than without the layers. That
+    needs a subject with the same options without layers. Rows that one of the two lacks, or that are unknown, do not
+    count."""
+    bare = {_options(one): one for one in reversed(subjects) if not one.stack}
+    return tuple(
+        replace(one, notes=(*one.notes, *_compared(one, bare[_options(one)])))
+        if one.stack and _options(one) in bare
+        else one
+        for one in subjects
+    )
+
+
+def _options(subject: SubjectResult) -> tuple[str, str, str]:
+    return subject.fs, subject.mkfs_options, subject.mount_options
+
+
+def _compared(stacked: SubjectResult, bare: SubjectResult) -> Iterator[str]:
+    before = {answer.name: answer.verdict for answer in bare.answers}
+    now = {answer.name: answer.verdict for answer in stacked.answers}
+    both = [name for name in now if now[name] in _JUDGED and before.get(name) in _JUDGED]
+    worse = [name for name in both if (before[name], now[name]) == _JUDGED]
+    better = [name for name in both if (now[name], before[name]) == _JUDGED]
+    if worse:
+        yield f"worse than {bare.name} without layers: {', '.join(worse)}"
+    if better:
+        yield f"better than {bare.name} without layers: {', '.join(better)}"
+    if stacked.unmountable is not None and bare.unmountable is None:
+        yield f"worse than {bare.name} without layers: some crash states do not mount"
+    elif both and not worse and not better:
+        yield f"the same as {bare.name} without layers in {len(both)} of {len(now)} rows"
