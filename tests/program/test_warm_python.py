@@ -192,6 +192,33 @@ sys.exit(None)
 import sys
 sys.exit(268)
 """,
+    "negative code": """
+import sys
+sys.exit(-1)
+""",
+    "huge code": """
+import sys
+sys.exit(2 ** 40)
+""",
+    "code of its own": """
+class Refused(SystemExit):
+    code = 7
+raise Refused
+""",
+    "closed output": """
+import sys
+sys.stdout.close()
+sys.exit(5)
+""",
+    "output gone at the end": """
+import os, sys
+class Last:
+    def __del__(self):
+        os.close(1)
+last = Last()
+print('lost?')
+sys.exit(6)
+""",
     "two codes": """
 import sys
 sys.exit((1, 2))
@@ -410,6 +437,15 @@ def test_a_checker_in_python_does_not_see_that_it_is_forked(name: str, tmp_path:
     is_forked, alone, children, first, second, anew = done.stdout.splitlines()
     assert (is_forked, alone, children) == (str(name not in NOT_FORKED), "True", "False")
     assert first == second == anew
+
+
+def test_a_fork_ends_without_freeing_all_of_python(tmp_path: Path) -> None:
+    """That takes half of the time of a short checker. A new Python would call this function of C's after it."""
+    home = put("import ctypes\nctypes.pythonapi.Py_AtExit(ctypes.CDLL(None).abort)\nprint('on')", tmp_path)
+    words = [sys.executable, "-c", THRICE, str(Path(home).parent), str(tmp_path / "libraries"), "30"]
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=100)
+    *_others, first, second, anew = done.stdout.splitlines()
+    assert first == second and "code=0, output=b'on" in first and "code=-6, output=b'on" in anew
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ emulated guest a fork takes milliseconds, and a start of Python takes 0.25 s. Th
 from __future__ import annotations
 
 import ast
+import ctypes
 import gc
 import importlib
 import importlib.util
@@ -15,7 +16,8 @@ import sys
 import types
 from collections.abc import Callable
 from contextlib import suppress
-from io import IOBase
+from functools import partial
+from io import IOBase, TextIOWrapper
 
 READY = b"ready"
 LONGEST = 64 * 1024  # bytes of a message
@@ -62,7 +64,7 @@ def serve(script: str, end: socket.socket) -> None:
                 os.close(fd)
             end.close()
             libraries.spare_at_the_end()
-            _run(code, [script, *json.loads(message)])
+            _run(code, [script, *json.loads(message)], libraries)
             return
         os.close(write_end)  # so that the read below returns nothing if the second fork failed
         os.waitpid(between, 0)
@@ -72,9 +74,13 @@ def serve(script: str, end: socket.socket) -> None:
 
 
 class Libraries:
-    """The modules that were imported early. To free them at exit would take longer than the checker's work."""
+    """The modules that were imported early. To free them at exit would take longer than the checker's work. ``status``
+    is the checker's exit code, if Python has no more to say about it."""
 
     def __init__(self) -> None:
+        self.status: int | None = None
+        self._exit = ctypes.CDLL(None).exit
+        self._exit.restype = None
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
         circle: list[object] = [self._known]
         circle.append(circle)  # only the garbage collector would free this cycle, and it skips frozen objects
@@ -96,6 +102,19 @@ class Libraries:
             if issubclass(type(one), IOBase):
                 with suppress(Exception):
                     one.flush()
+        if self.status is not None and all(map(_is_flushed, (sys.stdout, sys.stderr))):
+            # Python clears sys after all other modules, in this order. After that, it would only free its own memory.
+            vars(sys)["the end"] = _AtTheEnd(partial(self._exit, self.status))
+
+
+def _is_flushed(file: object) -> bool:
+    """Return whether Python's own output has been written: else the exit code is Python's, too."""
+    if type(file) is not TextIOWrapper or file.closed or file.fileno() > 2:
+        return False
+    with suppress(Exception):
+        file.flush()
+        return True
+    return False
 
 
 class _AtTheEnd:
@@ -125,18 +144,22 @@ def _is_in(folder: str, name: str) -> bool:
     return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
 
 
-def _run(code: types.CodeType, words: list[str]) -> None:
+def _run(code: types.CodeType, words: list[str], libraries: Libraries) -> None:
     sys.argv = words
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__=words[0], __builtins__=__builtins__)
     sys.modules["__main__"] = main
     try:
         exec(code, main.__dict__)
-    except SystemExit:
+    except SystemExit as error:
+        said = 0 if error.code is None else error.code
+        libraries.status = said if type(said) is int and said >> 31 == 0 else None
         raise
-    except BaseException:
+    except BaseException as error:
         _show_without_us(code)
+        libraries.status = None if isinstance(error, KeyboardInterrupt) else 1
         raise
+    libraries.status = 0
 
 
 def _show_without_us(code: types.CodeType) -> None:
