@@ -59,7 +59,7 @@ class ModelLooked:
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
     """The answer of a model. It shows the trees of some states: the first of each way to break the program, and of each
-    reason for it."""
+    kind of reliance in it."""
 
     result: SubjectResult
     shown: Sequence[int]

@@ -97,7 +97,7 @@ class Reliances:
         # For each window: by the trees alone, and with ``known``.
         self._accepted: dict[int, tuple[Presences, Presences]] = {}
         self._kept_names: dict[int, frozenset[int]] = {}
-        self.shown: list[tuple[int, int]] = []  # the first refused tree (window, outcome) of each reason so far
+        self.shown: list[tuple[int, int]] = []  # the first tree (window, outcome) of each kind of each way so far
 
     @classmethod
     def of_looked(
@@ -132,7 +132,7 @@ class Reliances:
     def _relied_on(self, effects: Effects, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
         found: dict[Explanation, int] = {}
         alike: dict[object, Explanation] = {}
-        windows: dict[Explanation, int] = {}
+        shown: dict[Explanation, tuple[int, int]] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
             there, own = self._presence(effects, place, outcome)
             accepted, accepted_known = self._those_accepted(effects, place)
@@ -144,13 +144,14 @@ class Reliances:
             explanation = by_then(folded(explanation, there, self._groups), told_by)
             if not self._windows[place].accepted:
                 explanation = missing_by_then(there, told_by)
-            if explanation.need not in alike:
-                self.shown.append((place, outcome))
             first = alike.setdefault(explanation.need, explanation)
             found[first] = found.get(first, 0) + 1
-            windows.setdefault(first, place)
+            shown.setdefault(first, (place, outcome))
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
-        return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
+        told = tuple(self._told(effects, one, trees, self._told_by(shown[one][0])) for one, trees in ordered)
+        of_kinds = {one.kind: shown[one.explanation] for one in reversed(told)}
+        self.shown += of_kinds.values()
+        return told
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
         """Return the calls, moved by ``offset`` seconds. Each says how much of its effect the tree of ``outcome``

@@ -1,5 +1,6 @@
 """Runs a program's checker on the trees that models allow, in guests or in sandboxes on the host. Guests control the
-sandboxes: they run the checker again on each tree that an answer shows, and on a sample of all trees."""
+sandboxes: they run the checker again on the first tree of each way to break the program, and of each class of reason in
+it, and on a sample of all trees."""
 
 from __future__ import annotations
 
@@ -96,10 +97,8 @@ class TriedStates:
         if not self._checkers.is_on_host:
             why = self._checkers.why_guests
             return (f"the checker ran in guests: {why}",) if why else ()
-        again = (
-            f"guests ran it again on {plural(len(self._controlled), 'tree')}: all that this answer shows, and a sample"
-        )
-        told = [f"the checker ran on the host, in sandboxes; {again}"]
+        again = f"{plural(len(self._controlled), 'tree')}: one of each class of each way, and a sample"
+        told = [f"the checker ran on the host, in sandboxes; guests ran it again on {again}"]
         if self._left:
             told.append(f"only guests ran the checker on {plural(len(self._left), 'tree')}: {self._why_left}")
         return tuple(told)
