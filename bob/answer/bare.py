@@ -1,4 +1,4 @@
-"""Configurations on layers beside the same file system on a disk of its own."""
+"""Compare configurations with layers to the same file system without layers, on a disk of its own."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _JUDGED = (Verdict.HOLDS, Verdict.FAILS)
 
 
 def beside_bare(subjects: Sequence[SubjectResult]) -> tuple[SubjectResult, ...]:
-    """Return ``subjects``; those on layers get notes on which rows are worse, or better, than without the layers. That
-    needs a subject with the same options without layers. Rows that one of the two lacks, or that are unknown, do not
-    count."""
+    """Return ``subjects``, where each subject with layers has notes on the rows that are worse or better than without
+    the layers. The comparison needs a subject with the same options and without layers. A row does not count if one of
+    the two lacks it, or does not know its verdict."""
     bare = {_options(one): one for one in reversed(subjects) if not one.stack}
     return tuple(
         replace(one, notes=(*one.notes, *_compared(one, bare[_options(one)])))

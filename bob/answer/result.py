@@ -145,7 +145,7 @@ class SubjectResult:
     ``beside`` has answers about crash states that do not mount or have other trouble. Only a search has ``findings``.
     ``examined`` of the ``examinable`` outcomes were examined, by the file system's checker and by removing everything.
     ``checks`` is set for programs, and ``model`` is set if the subject is a model. ``stack`` names the layers below the
-    file system, and lost disks."""
+    file system, and the disks that were lost."""
 
     name: str
     fs: str = ""

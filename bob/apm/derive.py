@@ -113,7 +113,7 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
 
 
 def _what_is_crashed(subject: Subject) -> tuple[object, ...]:
-    """Return all of a subject but its name and its size."""
+    """Return everything that a subject says, except for its name and its size."""
     return subject.fs, subject.mkfs_options, subject.options, subject.layers, subject.missing, subject.lost
 
 

@@ -1,4 +1,4 @@
-"""Disks assembled into the device that is mounted, as a machine would do at boot."""
+"""Assemble disks into the device that is mounted, as a machine would do at boot."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from bob.agent.inside.layer_commands import StartedLayer, does_without
 from bob.agent.inside.md_array import MISSING
 
 LINK = f"{WORK}/volume"
-"""The path of the device that layers make, the same in each crash state, whatever the kernel calls the device."""
+"""The path of the device that the layers make. It is the same in each crash state, whatever the kernel calls the
+device."""
 
 
 class LayerFailed(Denial):
-    """A layer that does not start: of a crash state, an outcome."""
+    """An error: a layer does not start. For a crash state, that is an outcome."""
 
 
 class Assembly:
-    """The device that is mounted: ``disks`` (paths) below ``layers`` (from the bottom up), without the disks ``lost``
-    (numbers). ``with`` assembles it. One that ``makes`` the layers does so at its first assembly."""
+    """The device that is mounted: ``layers`` (from the bottom up) over ``disks`` (paths), without the disks ``lost``
+    (numbers). A ``with`` block assembles it. If ``makes``, the first assembly also makes the layers."""
 
     def __init__(
         self,
@@ -43,7 +44,8 @@ class Assembly:
             run_anyhow(["modprobe", "--quiet", module], "")
 
     def assemble(self) -> None:
-        """Make the device at ``path``. Raises LayerFailed, with nothing left, in the words of the failure."""
+        """Make the device at ``path``. If a layer fails, take all layers away again, and raise LayerFailed with the
+        message of the failure."""
         paths = list(self._disks)
         try:
             for number, layer in enumerate(self._layers):
@@ -74,7 +76,7 @@ class Assembly:
                 os.symlink(paths[-1], LINK)
 
     def release(self) -> None:
-        """Take all layers away, the upper ones first. Raises Denial if one stays."""
+        """Take all layers away, the upper layers first. Raises Denial if a layer stays."""
         while self._started:
             self._started.pop().stop()
 
@@ -82,7 +84,7 @@ class Assembly:
         failed = self._started.pop()
         try:
             failed.stop()
-        except Denial:  # a program that stops the layer may refuse one that never started
+        except Denial:  # a program that stops a layer may refuse a layer that never started
             failed.remove_devices()
         self.release()
 
@@ -101,7 +103,8 @@ def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:
 
 @contextmanager
 def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
-    """Yield the paths of loop devices over the disks in ``file``, laid end to end."""
+    """Yield the paths of loop devices, one for each disk in ``file``. The disks lie end to end in the file, with these
+    ``lengths`` (bytes)."""
     loops: list[Loop] = []
     try:
         for start, length in spans(lengths):
@@ -115,7 +118,8 @@ def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
 
 @contextmanager
 def slices(device: str, lengths: Sequence[int]) -> Iterator[list[str]]:
-    """Yield the paths of the disks laid end to end on ``device``: linear targets, or the one disk itself."""
+    """Yield the paths of the disks that lie end to end on ``device``. Each is a linear device-mapper target, unless the
+    device holds only one disk."""
     if len(lengths) == 1:
         yield [device]
         return

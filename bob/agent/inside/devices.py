@@ -168,7 +168,8 @@ def remove_mapped(name: str) -> None:
 
 
 def send_message(path: str, sector: int, text: str) -> None:
-    """Send a message to the target at ``sector`` of a mapped device (struct dm_target_msg). Raises Denial."""
+    """Send a message to the target at ``sector`` of a device-mapper device (struct dm_target_msg). Raises Denial if the
+    target refuses it."""
     name = read_text(f"{in_sysfs(path)}/dm/name").strip()
     try:
         _command(TARGET_MESSAGE, name, struct.pack("=Q", sector) + text.encode() + b"\0")

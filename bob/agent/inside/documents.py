@@ -1,4 +1,5 @@
-"""The host's description of a recording: subject, work and manner. Both ends share the types; frames have arrays."""
+"""The host's description of a recording: the subject (what is crashed), the work (what runs on it) and the manner (how
+it is recorded). Both ends of the agent use these types. In a frame, each is a JSON array of its fields."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ TIMELINE_KIB = 8 * 1024
 
 
 class LayerDocument(NamedTuple):
-    """A layer: one device of ``sectors``, made of the devices ``below``, which are numbers: of the disks, then of the
-    layers from the bottom up. The fields are those of :class:`bob.subject.layer.Layer`; commands are lists of words."""
+    """A layer, which makes one device of ``sectors`` from the devices ``below``. These have numbers: first come the
+    disks, then the layers from the bottom up. The fields are those of :class:`bob.subject.layer.Layer`; commands are
+    lists of words."""
 
     name: str
     below: list[int]
@@ -23,10 +25,10 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """The file system that is crashed, except for its disks. Commands are lists of words, with ``DEVICE`` among them.
-    The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and mount ``options`` include the
-    user's. ``layers`` go from the bottom up; if there are none, there is one disk. The disks ``missing``
-    (numbers) failed before the operations; those ``lost`` are not there after the crash."""
+    """The file system that is crashed, without its disks. Commands are lists of words, and the word ``DEVICE`` stands
+    for the device. The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount
+    ``options`` include what the user added. ``layers`` go from the bottom up; without layers there is one disk. The
+    disks ``missing`` (numbers) failed before the operations. The disks ``lost`` are not there after the crash."""
 
     driver: str
     options: str
@@ -46,8 +48,9 @@ class SubjectDocument(NamedTuple):
 
 
 class OperationsDocument(NamedTuple):
-    """Operations and the ``finish``, as bob/record/encode.py makes them; the blob has their data. A ``natural`` finish
-    waits for quiet disks; ``phase`` is in seconds. The agent calls stat on ``paths`` before and after."""
+    """The operations of a workload and its ``finish``, as bob/record/encode.py makes them. The blob of the request has
+    their data. A ``natural`` finish waits until the disks are quiet. ``phase`` (seconds) is the wait before the first
+    operation. The agent calls stat on ``paths`` before and after the operations."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -57,7 +60,8 @@ class OperationsDocument(NamedTuple):
 
 
 class ScriptsDocument(NamedTuple):
-    """A program's workload, ``seconds`` at most; the rest is as in :func:`bob.agent.inside.programs.run_workload`."""
+    """The workload of a program, which may take ``seconds`` at most. The other fields are the arguments of
+    :func:`bob.agent.inside.programs.run_workload`."""
 
     seconds: float
     stores: bool = False
@@ -67,8 +71,9 @@ class ScriptsDocument(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How to record: when disks complete writes (a value of Completion), and how many seconds to wait for quiet disks.
-    ``virtual``: the guest's clock is. ``narrates``: the agent prints each step on the console before it begins."""
+    """How to record. ``completion`` says when disks complete writes (a value of Completion). ``deadline`` is how many
+    seconds to wait for quiet disks. ``virtual``: the guest's clock is virtual. ``narrates``: the agent prints each step
+    on the console before it begins the step."""
 
     completion: str
     deadline: float

@@ -1,16 +1,16 @@
-"""The commands of a layer, carried out: programs, and by system calls those that each crash state needs.
+"""Carry out the commands of a layer. Most commands are programs. These verbs are system calls, because each crash state
+needs them:
 
-- ``dm NAME TABLE`` makes a device with that table of device-mapper; ``;`` is between its targets.
+- ``dm NAME TABLE`` makes a device-mapper device with that table; ``;`` separates its targets.
 - ``md NAME DEVICE...`` assembles an array from the superblocks on these devices.
 - ``md-create level=1 data=2048 [chunk=N] [layout=N] [bitmap=N] [ppl=N] DEVICE...`` writes such superblocks; a DEVICE
-  may be ``missing``, and the last ``journal:DEVICE``.
-- ``message DEVICE SECTOR TEXT...`` sends a message to a target of device-mapper.
-- ``remove NAME`` removes a device that ``dm`` or ``md`` made. What ``make`` left is removed at its end.
-- ``zero DEVICE N`` makes the first N sectors zeros.
-- ``set DEVICE FILE VALUE`` writes into a file below /sys/block/DEVICE.
+  may be ``missing``, and the last DEVICE may be ``journal:DEVICE``.
+- ``message DEVICE SECTOR TEXT...`` sends a message to a device-mapper target.
+- ``remove NAME`` removes a device that ``dm`` or ``md`` made. A device that ``make`` has left is removed at its end.
+- ``zero DEVICE N`` writes zeros to the first N sectors.
+- ``set DEVICE FILE VALUE`` writes the value into a file below /sys/block/DEVICE.
 
-NAME then stands for the path of that device, as DISK0 does for that of the first device below.
-"""
+In later commands, NAME stands for the path of that device, as DISK0 stands for the path of the first device below."""
 
 from __future__ import annotations
 
@@ -28,26 +28,28 @@ MOST_ARRAYS = 8  # in a layer
 
 
 def does_without(layer: LayerDocument) -> bool:
-    """Return whether the layer starts, or refuses to, by its own rules if a device below it is missing."""
+    """Return whether a device below the layer may be missing. The layer's own rules then decide whether it starts."""
     return any(command[0] == "md" for command in layer.start)
 
 
 class StartedLayer:
-    """Layer ``number`` over the devices ``below`` (paths), while it works; ``path`` is that of the device it made."""
+    """Layer ``number`` over the devices ``below`` (paths). ``path`` is the path of the device that the layer makes."""
 
     def __init__(self, number: int, layer: LayerDocument, below: Sequence[str]) -> None:
         self._number, self._layer = number, layer
         self._paths = {f"{DISK}{place}": path for place, path in enumerate(below)}
-        self._undo: dict[str, Callable[[], None]] = {}  # by label
+        self._undo: dict[str, Callable[[], None]] = {}  # by the NAME of the device
         self.path = layer.device
 
     def make(self) -> None:
-        """Carry out what makes the layer, once for its disks; remove what dm and md made meanwhile."""
+        """Carry out the commands that make the layer. They run only once for its disks. Then remove the devices that dm
+        and md made meanwhile."""
         self._carry_out(self._layer.make)
         self.remove_devices()
 
     def start(self) -> None:
-        """Carry out what starts it. Raises Denial if that fails, or makes another device than was declared."""
+        """Carry out the commands that start the layer. Raises Denial if a command fails, or if the layer makes another
+        device than was declared."""
         self._carry_out(self._layer.start)
         if not os.path.exists(self.path):
             raise Denial(f"the commands that start the layer {self._layer.name} did not make {self.path}")
@@ -58,7 +60,8 @@ class StartedLayer:
             )
 
     def stop(self) -> None:
-        """Carry out what stops it, also one that failed to start; then remove what dm and md made, the last first."""
+        """Carry out the commands that stop the layer, even if it failed to start. Then remove the devices that dm and
+        md made, the last one first."""
         self._carry_out(self._layer.stop)
         self.remove_devices()
 

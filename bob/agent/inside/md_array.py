@@ -1,5 +1,5 @@
-"""md arrays: superblocks of version 1.2 (include/uapi/linux/raid/md_p.h), and assembly by ioctl. A call of mdadm takes
-longer than all that the kernel does, and the superblock of mdadm has random UUIDs."""
+"""md arrays: write superblocks of version 1.2 (include/uapi/linux/raid/md_p.h), and assemble arrays by ioctl. mdadm is
+not used: its start takes longer than all of the kernel's work, and its superblocks have random UUIDs."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ VERSION = (1, 2)
 
 SUPER_SECTOR = 8  # version 1.2 lies 4 KiB from the start of a disk
 MAGIC = 0xA92B4EFC
-CLEAN = (1 << 64) - 1  # resync_offset: all of it is in sync
+CLEAN = (1 << 64) - 1  # resync_offset: the whole array is in sync
 NO_ROLE, FAULTY, JOURNAL = 0xFFFF, 0xFFFE, 0xFFFD  # MD_DISK_ROLE_SPARE and so on
 HAS_BITMAP, HAS_PPL, HAS_JOURNAL = 1, 128, 512  # MD_FEATURE_BITMAP_OFFSET and so on
 AFTER_SUPER = 8  # sectors from the superblock to a bitmap, or to a partial parity log
 UUID = b"bob's md array.."
-MISSING = "missing"  # as mdadm has it
-JOURNAL_DISK = "journal:"  # before the path of a journal
+MISSING = "missing"  # mdadm's word for a disk that is missing
+JOURNAL_DISK = "journal:"  # begins the word for a journal; its path follows
 SUPER = struct.Struct("<4I16s32sQ2iQ2I i IQ4I 4Q2I16s2BHI 3Q2I32s")
 """struct mdp_superblock_1: magic, major_version, feature_map, pad0, set_uuid, set_name, ctime, level, layout, size,
 chunksize, raid_disks, bitmap_offset, new_level, reshape_position, delta_disks, new_layout, new_chunk, new_offset,
@@ -47,20 +47,21 @@ data_offset, data_size, super_offset, recovery_offset, dev_number, cnt_corrected
 bblog_shift, bblog_size, bblog_offset, utime, events, resync_offset, sb_csum, max_dev, pad3. Then come dev_roles."""
 SUM_AT = 216
 BITMAP = struct.Struct("<2I16s3Q6I")
-"""The begin of struct bitmap_super_s (drivers/md/md-bitmap.h): magic, version, uuid, events, events_cleared, sync_size,
-state, chunksize, daemon_sleep, write_behind, sectors_reserved, nodes. Its bits begin after 256 bytes."""
+"""The beginning of struct bitmap_super_s (drivers/md/md-bitmap.h): magic, version, uuid, events, events_cleared,
+sync_size, state, chunksize, daemon_sleep, write_behind, sectors_reserved, nodes. The bits begin after 256 bytes."""
 BITMAP_MAGIC, BITMAP_VERSION, BITMAP_SECONDS = 0x6D746962, 4, 5
 BITMAP_HEADER, BITMAP_BYTES = 256, 4096
-MOST_DEVICES = 128  # dev_roles: the superblock has one sector then, which a disk writes whole
+MOST_DEVICES = 128  # in dev_roles: the superblock then fits into one sector, which a disk writes whole
 
 
 def make_array(
     disks: Sequence[str], level: int, data: int, *, chunk: int = 0, layout: int = 0, bitmap: int = 0, ppl: int = 0
 ) -> None:
-    """Write the superblocks of a new array in sync. A disk may be ``missing``: the array is then degraded. The last may
-    be a ``journal:``. ``data`` is the sector of each disk where its data begins; of ``chunk`` (sectors) each disk has a
-    multiple. One bit of a write-intent ``bitmap`` is for so many sectors (0: no bitmap); a partial parity log has
-    ``ppl`` sectors."""
+    """Write the superblocks of a new array whose disks are in sync. If a disk is ``missing``, the array is degraded.
+    The last disk may be a ``journal:``. The array's data begins at sector ``data`` of each disk.
+
+    With a ``chunk`` (sectors), the array uses a multiple of it on each disk. One bit of a write-intent ``bitmap``
+    covers so many sectors (0: no bitmap). A partial parity log has ``ppl`` sectors."""
     journals = [disk for disk in disks if disk.startswith(JOURNAL_DISK)]
     disks = [disk for disk in disks if disk not in journals]
     there = [number for number, disk in enumerate(disks) if disk != MISSING]
@@ -78,8 +79,8 @@ def make_array(
 
 
 class Array(NamedTuple):
-    """A clean array of so many ``disks``, of which ``there`` are the numbers. ``size``, ``data`` and ``chunk`` are in
-    sectors, as is the size of the partial parity log, ``ppl``."""
+    """An array that is in sync and should have ``disks`` disks; ``there`` has the numbers of those that are there.
+    ``size``, ``data``, ``chunk`` and ``ppl`` (the partial parity log) are in sectors."""
 
     disks: int
     there: tuple[int, ...]
@@ -94,7 +95,7 @@ class Array(NamedTuple):
 
 
 def superblock(number: int, array: Array) -> bytes:
-    """Return the superblock of disk ``number``; a journal follows the others."""
+    """Return the superblock of disk ``number`` of the array. The journal's number follows those of the disks."""
     own = b"bob's md disk %02d" % number
     features = HAS_BITMAP * array.has_bitmap | HAS_PPL * bool(array.ppl) | HAS_JOURNAL * array.has_journal
     after = (
@@ -102,7 +103,7 @@ def superblock(number: int, array: Array) -> bytes:
     )  # bitmap_offset, or the offset and size of ppl
     fields = [MAGIC, VERSION[0], features, 0, UUID, b"bob", BASE_EPOCH, array.level, array.layout, array.size]
     fields += [array.chunk, array.disks, after]
-    fields += [0, 0, 0, 0, 0, 0]  # it is not being reshaped
+    fields += [0, 0, 0, 0, 0, 0]  # the array is not being reshaped
     fields += [array.data, array.size, SUPER_SECTOR, 0, number, 0, own, 0, 0, 0, 0]
     fields += [BASE_EPOCH, 0, CLEAN]
     roles = [role if role in array.there else FAULTY for role in range(array.disks)] + [JOURNAL] * array.has_journal
@@ -113,8 +114,8 @@ def superblock(number: int, array: Array) -> bytes:
 
 
 def bitmap_block(size: int, each: int) -> bytes:
-    """Return the write-intent bitmap, with its superblock, of disks of ``size`` sectors, with a clear bit for ``each``
-    sectors. Raise Denial if it is too large for its place."""
+    """Return the write-intent bitmap of an array whose disks have ``size`` sectors, with its superblock. A clear bit
+    stands for each ``each`` sectors. Raises Denial if the bitmap is too large for its place."""
     fields = [BITMAP_MAGIC, BITMAP_VERSION, UUID, 0, 0, size, 0, each * SECTOR, BITMAP_SECONDS, 0, 0, 0]
     block = BITMAP.pack(*fields)
     if BITMAP_HEADER + (bits := -(-size // each)) // 8 >= BITMAP_BYTES:
@@ -123,14 +124,16 @@ def bitmap_block(size: int, each: int) -> bytes:
 
 
 def checksum(block: bytes) -> int:
-    """Return the checksum of a superblock whose own checksum is 0 (calc_sb_1_csum in drivers/md/md.c)."""
+    """Return the checksum of a superblock, which is computed with 0 in the place of the checksum (calc_sb_1_csum in
+    drivers/md/md.c)."""
     total: int = sum(struct.unpack(f"<{len(block) // 4}I", block))
     return ((total & 0xFFFFFFFF) + (total >> 32)) & 0xFFFFFFFF
 
 
 def assemble(name: str, disks: Sequence[str]) -> str:
-    """Assemble the array ``name`` from its superblocks; return its path. It does not resync before the first write, so
-    that nothing else happens if the caller freezes that. Raises Denial in the words of the kernel."""
+    """Assemble the array ``name`` from the superblocks on ``disks``, and return its path. The array does not resync
+    before the first write, so that nothing else happens if the caller freezes resyncs. Raises Denial with the kernel's
+    message."""
     if not os.path.isdir(PARAMETERS):
         run_anyhow(["modprobe", "--quiet", "md_mod"], "")
     _name_array(name)
@@ -168,6 +171,6 @@ def _name_array(name: str) -> None:
         except OSError as error:
             if error.errno != errno.EEXIST or time.monotonic() > deadline:
                 raise Denial(f"md cannot make the array {name}: {error.strerror}") from error
-            time.sleep(ARRAY_PAUSE)  # the last one of this name is still being removed
+            time.sleep(ARRAY_PAUSE)  # the kernel is still removing the last array of this name
         else:
             return

@@ -79,8 +79,8 @@ def give_history(device: int) -> None:
 
 class RecordedDisks:
     """The recorded disks, which divide the file ``work`` into parts of ``lengths`` (bytes), and the ``layers`` (such as
-    RAID) over them, without the disks ``lost``. With the ``completion`` ``prompt`` a disk completes a write at once,
-    else as late as it can (late_disk.py)."""
+    RAID) over them. The layers do not get the disks ``lost`` (numbers). With the ``completion`` ``prompt`` a disk
+    completes a write at once, else as late as it can (late_disk.py)."""
 
     def __init__(
         self,

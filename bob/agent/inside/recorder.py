@@ -1,4 +1,4 @@
-"""Make base images, and record operations, programs and recoveries on recorded disks (recorded_disks.py)."""
+"""Make base images, and record operations, programs and recoveries on the disks of recorded_disks.py."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from bob.agent.inside.recorded_disks import RecordedDisks
 
 CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
-FILLED_IN = 65536  # bytes: whole blocks of every file system
+FILLED_IN = 65536  # bytes: a multiple of the block size of every file system
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
-"""System calls that can write to a pipe: write, writev, sendfile, splice (arch/x86/entry/syscalls/syscall_64.tbl)."""
+"""A filter for the system calls that can write to a pipe: write, writev, sendfile, splice
+(arch/x86/entry/syscalls/syscall_64.tbl)."""
 
 
 def set_clock(seconds: int = EPOCH) -> None:
@@ -36,24 +37,27 @@ def set_clock(seconds: int = EPOCH) -> None:
 
 
 CONSOLE = "/dev/console"
-PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"  # a hanging task (kernel/hung_task.c) is an error to the kernel
+PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"  # a hanging task is an error (kernel/hung_task.c)
 
 
 def say(step: str) -> None:
-    """Print the next step on the console: if the kernel hangs in it, the host reads that (bob/agent/loss.py)."""
+    """Print the next step on the console. If the kernel then hangs, the host reads this step there
+    (bob/agent/loss.py)."""
     with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
         write_text(PRINTK, ERRORS_TOO)
         console.write(f"bob: at {step}\n".encode())
 
 
 def narrator(narrates: bool) -> Callable[[str], None]:
-    """Return :func:`say`, or a function that does nothing: printing takes time, and would move the recording."""
+    """Return :func:`say` if the agent ``narrates``, else a function that does nothing. Printing takes time, which would
+    change the recording."""
     return say if narrates else lambda _step: None
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, with the ``subject``'s layers, before or ``after`` the crash that
-    takes disks away. A ``with`` block traces the disks and the events in ``more``."""
+    """One recording: recorded disks over a copy of ``base``, with the layers of the ``subject``. ``after`` says whether
+    it is after the crash, which may take disks away. A ``with`` block traces the disks, and also the events
+    ``more``."""
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class Take:
     def __enter__(self) -> Take:
         self.timeline.__enter__()
         self.timeline.mark(f"kernel {os.uname().release}")
-        if self._manner.virtual:  # the request's time is not deterministic: start at a time of bob's own
+        if self._manner.virtual:  # the time when a request comes is not deterministic: start at a fixed time
             time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
         set_clock()
         return self
@@ -102,14 +106,15 @@ class Take:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
 
     def end_naturally(self) -> None:
-        """Wait until the disks are quiet, after a sync if the file system keeps its commits in memory."""
+        """Wait until the disks are quiet. If the file system keeps its commits in memory, sync and wait again."""
         self.settle()
         if self.subject.keeps_commits:
             os.sync()
             self.settle()
 
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
-        """Remove the disks, with nothing mounted on them; return the recording, with the answers of stat by path."""
+        """Remove the disks, which must not be mounted, and return the recording. ``before`` and ``after`` are stat's
+        answers by path."""
         logs, written = self.recorded.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
@@ -128,7 +133,8 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Map existing paths to inode number and ``InodeStatus`` fields. It uses lstat: a listing would dirty an atime."""
+    """Return the inode number and the fields of ``InodeStatus`` for each path that exists. It uses lstat(2), because a
+    directory listing would change an atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -138,9 +144,10 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record operations, whose data is ``blob``, and the finish on a copy of ``base``. The reply has the effective
-    mount options, each disk's major and minor, and stat's answers before and after. Its blob has each disk's log and
-    the timeline, of these ``lengths``, and the content of the sectors ``changed`` (of disks laid end to end)."""
+    """Record the operations and the finish of a workload on a copy of ``base``; ``blob`` has their data. The reply has
+    the effective mount options, each disk's major and minor number, and stat's answers before and after the operations.
+    Its blob has each disk's log and the timeline, of these ``lengths``, and then the content of the sectors ``changed``
+    (numbered with the disks end to end)."""
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
@@ -162,16 +169,17 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
             perform_all(performer, asked.finish, b"", mark)
             if asked.natural:
                 recording.end_naturally()
-            mark("end")  # before the handles are closed: that may free a file
+            mark("end")  # before the handles are closed, as a close may free a file
         recording.narrate("unmount")
         unmount()
         return recording.reply(before, after)
 
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the program's workload on a copy of ``base``, as :func:`record` does with a natural finish. The timeline
-    also has the return of each call that can write to a pipe. ``told`` and ``calls`` are the lengths of the blob's last
-    pieces: the workload's standard output, and strace's. ``pipe`` is the inode of the standard output's pipe."""
+    """Record the program's workload on a copy of ``base``. The finish is natural, and the reply is like that of
+    :func:`record`. The timeline also has the return of each call that can write to a pipe. The blob ends with the
+    workload's standard output and strace's output, whose lengths are ``told`` and ``calls``. ``pipe`` is the inode of
+    the pipe that was the workload's standard output."""
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
@@ -194,7 +202,8 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record a boot's recovery after a crash (assembly, check, mount) between two marks; reply as :func:`record`."""
+    """Record the recovery that a boot does after a crash, between two marks. The reply is like that of
+    :func:`record`."""
     del blob
     with Take(base, subject, manner, after=True) as recording:
         recording.mark("start")
@@ -219,12 +228,14 @@ def make_base(
     fill: str = "",
     narrates: bool = False,
 ) -> Reply:
-    """Make disks of these lengths (bytes) full of ``cell``, assemble and format them, and make the initial tree
-    durable. Unless ``setup_seconds`` is 0, the program's setup runs too, for so long at most. The file ``fill``, if
-    named, takes all free room. The reply has mkfs's output, the effective mount options and the bytes that ``fill``
-    took. Its blob is the image, as differences from disks full of ``cell``."""
+    """Make a base image: make disks of these lengths (bytes) full of ``cell``, assemble and format them, and make the
+    initial tree durable. The program's setup runs, too, for at most ``setup_seconds`` (0: it does not run). The file
+    ``fill``, if named, takes all free room.
+
+    The reply has the output of mkfs, the effective mount options and the number of bytes that ``fill`` took. Its blob
+    is the image, as differences from disks full of ``cell``."""
     made = subject_from(subject)
-    clear_late_disks()  # or mkfs.btrfs may find the last recorded file system there, with the same UUID
+    clear_late_disks()  # otherwise mkfs.btrfs may find the last recorded file system there, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
     with loop_disks(device.work_path, disks) as parts, Assembly(made.layers, parts, makes=True) as whole:
         set_clock(BASE_EPOCH)
@@ -234,7 +245,7 @@ def make_base(
         narrate("mount")
         mount_or_refuse(whole.path, made.driver, made.options)
         effective = effective_options()
-        if not setup_seconds:  # a program would see it
+        if not setup_seconds:  # a program would see this file
             with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
                 pass
         with closing(Operations(ROOT)) as performer:
@@ -258,8 +269,8 @@ def make_base(
 
 
 def take_all(performer: Operations, path: str) -> int:
-    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN`; return its bytes. It finds them by
-    trial: statvfs(2) counts room that a file cannot have, or leaves out some that root can have."""
+    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN` bytes; return its size. The size is
+    found by trial, because statvfs(2) may count room that a file cannot have, or leave out room that root can have."""
     performer.do_create(path)
     room = os.statvfs(ROOT)
     taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()

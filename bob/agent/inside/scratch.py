@@ -1,4 +1,5 @@
-"""The device that crash states are mounted from, and its observers."""
+"""The scratch device, which holds crash states when they are mounted, and what watches it: traces, counts and the
+kernel's log."""
 
 from __future__ import annotations
 
@@ -31,15 +32,16 @@ PROBES = (
     + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
     f"p:{LOOKUP} __find_get_block b=$arg2:u64",
 )
-"""Probes that separate use from readahead (bob/observe/accesses.py). Offsets are those of b_blocknr and b_size in
-struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+"""Kprobes that separate blocks that are used from blocks that are only read ahead (bob/observe/accesses.py). The
+offsets are those of b_blocknr and b_size in struct buffer_head (include/linux/buffer_head.h), unchanged since
+2.6.12."""
 NO_FILTER = "0"
 ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
-"""A second lookup function (fs/buffer.c from 6.15 on, and later 6.12). The compiler may inline it, so that lookups go
-unseen. Then, and up to 6.0, which lacks __bh_read_batch, all reads count as used."""
+"""Another function for lookups (fs/buffer.c from 6.15 on, and later versions of 6.12). The compiler may inline it, and
+lookups then go unseen. In that case all reads count as used. They also do up to 6.0, which lacks __bh_read_batch."""
 
-MOST_EMPTY_READS = 1000  # the kernel may give nothing of its trace so often in a row though it has events
-UNDER_WAY_SECONDS = 30.0  # for requests that a failed mount leaves behind
+MOST_EMPTY_READS = 1000  # reads of the trace in a row that may return nothing although there are events
+UNDER_WAY_SECONDS = 30.0  # requests that a failed mount leaves behind may take so long
 POLL_SECONDS = 0.001
 
 
@@ -49,8 +51,9 @@ class SectorCounts(NamedTuple):
 
 
 def counts(stat: Callable[[], bytes]) -> SectorCounts:
-    """Return a device's counts from its file ``stat``, once it has no requests in flight. A mount that fails does not
-    wait for its requests: btrfs, for one, reads ahead. Raises RuntimeError."""
+    """Return a device's counts of sectors from its file ``stat``, once the device has no requests in flight. A mount
+    that fails may leave requests behind: btrfs, for example, reads ahead. Raises RuntimeError if requests stay in
+    flight."""
     deadline = time.monotonic() + UNDER_WAY_SECONDS
     while True:
         fields = stat().split()
@@ -62,9 +65,10 @@ def counts(stat: Callable[[], bytes]) -> SectorCounts:
 
 
 def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
-    """Return ``read`` (of ``trace_pipe_raw``), repeated while it returns nothing although there are ``more`` events. An
-    event may come between two checks in the kernel (tracing_buffers_read in kernel/trace/trace.c), and a buffer with
-    only discarded events does not count as empty (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
+    """Return a function that reads as ``read`` (of ``trace_pipe_raw``) does, but tries again if it returns nothing
+    although there are ``more`` events. An event may come between two checks in the kernel (tracing_buffers_read in
+    kernel/trace/trace.c), and a buffer with only discarded events does not count as empty (rb_per_cpu_empty in
+    kernel/trace/ring_buffer.c)."""
 
     def read_on() -> bytes:
         for _ in range(MOST_EMPTY_READS):
@@ -91,9 +95,9 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The block device over a medium's working copy, with ``layers`` over its ``disks`` (lengths, bytes) but for those
-    ``lost``, and its observers: traces, counts, kernel log. Making it takes as long as some mounts, so it outlives
-    sessions."""
+    """The scratch device: a block device over a medium's image ``work``, divided into ``disks`` (lengths in bytes),
+    with ``layers`` over them. The disks ``lost`` are left out. It has observers: traces, counts and the kernel's log.
+    To make it takes as long as some mounts, so it outlives sessions."""
 
     def __init__(
         self,
@@ -121,7 +125,7 @@ class Scratch:
             self.of_disk = self.of_all = condition
             self.of_writes = condition + ' && !(rwbs ~ "R*")'
             self.volume, self.traces_reads = 0, True
-            # A trace of their own: to find the writes among all reads takes as long as half a mount.
+            # Writes have a trace of their own: to find them among all reads would take as long as half a mount.
             self.written = resources.enter_context(kernel_events(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
             self.everything: KernelEvents | None = None
             if reads:
@@ -145,8 +149,9 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Trace lookups only of the blocks ``blocks`` (first and last): none if first > last, all if the list is empty.
-        A repeated setting is skipped: for each change the kernel waits until the old filter is unused."""
+        """Trace lookups only of the ``blocks`` (first and last): of none if first > last, and of all if the list is
+        empty. If nothing changes, nothing is done, because for each change the kernel waits until the old filter is
+        unused."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
@@ -154,8 +159,8 @@ class Scratch:
 
     @contextmanager
     def assembled(self) -> Iterator[None]:
-        """Assemble the layers, if any, while the block lasts. Reads of the device that they make are traced, too:
-        blocks that are read ahead have its numbers. Raises LayerFailed."""
+        """Assemble the layers while the block lasts. Reads of the assembled device are traced, too, because events
+        about readahead have its block numbers. Raises LayerFailed."""
         with self.assembly:
             if self.made_of[1] and self.everything is not None:
                 volume = kernel_device(os.stat(self.assembly.path).st_rdev)
@@ -166,17 +171,18 @@ class Scratch:
             yield
 
     def trace_reads(self, traced: bool) -> None:
-        """Turn the trace of reads on or off: a checker reads more than the buffer can hold."""
+        """Turn the trace of reads on or off. It is off for checkers, which read more than the trace buffer can hold."""
         self.traces_reads = traced
         if self.everything is not None:
             condition = self.of_all if traced else self.of_writes
             self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
-        """Return what was done to the device since the last call: pages of the trace (empty without reads), the
-        device's count of sectors read, and written sectors. Raises RuntimeError if the trace lacks writes."""
+        """Return what was done to the device since the last call. These are the pages of the trace (empty if reads are
+        not traced), the device's count of sectors read, and the written runs. Raises RuntimeError if the trace lacks
+        writes."""
         read, written = self.counted
-        self.counted = self.count()  # first: it waits for requests under way
+        self.counted = self.count()  # first, because it waits for requests under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)
         runs = self._runs(drained(self.written.pipe))
         if sum([count for _sector, count in runs]) != self.counted[1] - written:
@@ -188,7 +194,8 @@ class Scratch:
         return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
-        """Return whether the image equals its base again (:meth:`ScratchMedium.changed`), and no event was lost."""
+        """Return whether the image ``work`` equals the base again (:meth:`ScratchMedium.changed`), and no event was
+        lost."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)
