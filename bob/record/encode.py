@@ -1,4 +1,4 @@
-"""Subjects and operations in the agent's form."""
+"""Translates subjects and operations into the form that bob's agent in a guest understands."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,7 +51,7 @@ def _lists(commands: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
-    """Return the agent's form of a workload, and the data of its operations in one piece."""
+    """Return ``workload`` in the agent's form, and the data of all its operations, joined."""
     history, _setup, performed = simulate(workload)
     operations, blob = encode(performed)
     finish, _ = encode([PerformedOperation(operation, 0) for operation in workload.finish.operations])
@@ -60,7 +60,8 @@ def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
 
 
 def encode(performed: Sequence[PerformedOperation]) -> tuple[list[list[Any]], bytes]:
-    """Return operations (number, verb, arguments, place and length of the data), and their data in one piece."""
+    """Return each operation in the agent's form, and the data of all operations, joined. The form is a list of number,
+    verb, arguments, and the offset and length of the operation's data."""
     encoded: list[list[Any]] = []
     pieces: list[bytes] = []
     position = 0
@@ -77,6 +78,6 @@ def _system_call(done: PerformedOperation) -> tuple[str, list[Any]]:
         case ops.Write(path, offset, _length, how):
             return "write", [path, done.offset, how.value, offset is None and how is not How.MMAP]
         case ops.Setxattr(path, name):
-            return "setxattr", [path, name]  # its length is that of its data
+            return "setxattr", [path, name]  # the data says how long the attribute is
     form = form_of(done.operation)
     return form.verb, form.values(done.operation)

@@ -1,4 +1,4 @@
-"""The options that several commands, or the command line and Python, have in common (:mod:`bob.options`)."""
+"""The options that several commands share, or that the command line shares with Python (:mod:`bob.options`)."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Completion
 from bob.workload.operations import At
 
-RECOVERIES = 40  # crashed by default: a minute or two for a configuration
-MOST_WITNESSES = 5  # kept of an expectation by default
-WHOLE = (1, 1)  # the only shard
+RECOVERIES = 40  # the default number of crashed recoveries: a minute or two for a configuration
+MOST_WITNESSES = 5  # the default number of witnesses that bob keeps for an expectation
+WHOLE = (1, 1)  # shard 1 of 1: everything
 
 # The subject
 
@@ -29,7 +29,7 @@ FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or a TOML file that d
 
 @group
 class FileSystemOptions:
-    """A file system's options for mkfs and mount, and the size of its device (bytes)."""
+    """The options of a file system for mkfs and mount, its layers, and the size of its device (bytes)."""
 
     mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default="")
     mkfs_options: str = option("--mkfs-opts OPTIONS", "More options for mkfs, e.g. '-O ^has_journal'.", default="")
@@ -63,8 +63,8 @@ class FileSystemOptions:
     )
 
     def of(self, fs: str, least: int = 0) -> Subject:
-        """Return the subject with file system ``fs``. Its device has ``least`` bytes, unless a size was given. Raise as
-        :func:`configuration` does."""
+        """Return the subject with the file system ``fs``. If no size was given, its device has at least ``least``
+        bytes. Raise the errors of :func:`configuration`."""
         usual = file_system(fs).device
         device = self.device or (least if usual < least else 0)
         options = self.mkfs_options, self.mount_options
@@ -161,7 +161,7 @@ PACES: tuple[Pace, ...] = option(
 
 @group
 class Exploration:
-    """How much to explore, and the assumed disk; ``atomic_write`` is in bytes."""
+    """How much to explore, and what bob assumes about the disk. ``atomic_write`` is in bytes."""
 
     budget: int = option(
         "--budget N",
@@ -199,7 +199,7 @@ class Exploration:
 
     @property
     def model(self) -> DeviceModel:
-        """The assumed disk. Raise UsageError for an impossible one."""
+        """The assumed disk. Raise UsageError for values that no disk can have."""
         if self.write_cache not in CACHES:
             raise UsageError(f"unknown write cache {self.write_cache!r}", hint=meant(self.write_cache, CACHES))
         return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)
@@ -266,7 +266,7 @@ class GuestOptions:
     jobs: int | None = JOBS
 
     def host(self, scheduler: str | None = None) -> Host:
-        """Return where guests run. Raise UsageError if no ``scheduler`` answers."""
+        """Return where the guests run. Raise UsageError if no scheduler answers at ``scheduler``."""
         from bob.run.scheduler import reached
 
         return Host(self.connect, self.jobs, None if scheduler is None else reached(scheduler))
@@ -315,7 +315,7 @@ class ProgramRunOptions:
 
 @group
 class Delivery:
-    """The places of a run and of its result."""
+    """The places where bob writes a run and its result."""
 
     out: Path | None = OUT
     json_file: Path | None = JSON

@@ -1,4 +1,5 @@
-"""Requests, made of options for the command line and Python. Mistakes raise UsageError before anything starts."""
+"""Makes requests of the options that the command line and Python share. A mistake raises UsageError before anything
+starts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from bob.workload.language import parse, places
 from bob.workload.operations import At, Operation, Workload
 from bob.workload.simulation import RefusedError, simulate
 
-RECORDED_ON = "ext4"  # if only models are asked, bob records a program here, at its undisturbed pace
+RECORDED_ON = "ext4"  # if only models answer, bob records the program on this file system, at its undisturbed pace
 TABLE_1 = Questions()
 
 
@@ -37,7 +38,7 @@ def request(
     host: Host,
     questions: Questions = TABLE_1,
 ) -> ProbeRequest:
-    """Return the request for a configuration. Raise as :func:`checked` does."""
+    """Return the request to probe a configuration. Raise the errors of :func:`checked`."""
     asked = adapt(ProbeRequest, questions, configuration=configuration, image=image, host=host)
     budget, seed, audit = exploration.budget, exploration.seed, exploration.audit
     return checked(replace(asked, budget=budget, seed=seed, audit=audit, model=exploration.model))
@@ -56,8 +57,9 @@ def program_requests(
     checks: CheckPlace = CheckPlace.AUTO,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
-    """Return requests for ``program``: each file system at each of ``paces``, by default those that make a difference
-    there. Build the image for the user's kernel. If ``options`` has no size, the device is as large as needed."""
+    """Return requests for ``program``: one for each file system at each of ``paces``. Without ``paces``, take those
+    that make a difference on the file system. Build the image for the user's kernel. If ``options`` has no size, the
+    device is as large as the program needs."""
     made = [options.of(name, program.device) for name in dict.fromkeys(file_systems)]
     systems = [one.fs for one in made]
     [image] = asked_images(
@@ -70,8 +72,8 @@ def program_requests(
 
 
 def checked(request: ProbeRequest) -> ProbeRequest:
-    """Return ``request`` with each property once, and all in place of ``all``. Raise UsageError for unknown properties,
-    probes of one name, an impossible device, too many guests, and numbers out of range."""
+    """Return ``request`` with each property once, and with all names in place of the word ``all``. Raise UsageError for
+    unknown properties, two probes with one name, an impossible device, too many guests, and numbers out of range."""
     check_device(request.configuration)
     cache, disks = request.model.write_cache, len(request.configuration.disks)
     if cache.one_disk_only and disks > 1:
@@ -110,13 +112,14 @@ class PartLabels:
     expect: str
 
 
-PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # :func:`bob.try_`
+PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # the names of the arguments of :func:`bob.try_`
 
 
 @dataclass(frozen=True, slots=True)
 class QuickQuestion:
-    """A quick question in text: ``operations`` after ``setup``, and the expectations after a crash. bob tests it with
-    each of the ``finishes``, or the default ones. ``parts`` has the names for messages."""
+    """A quick question (`bob try`) as text. ``operations`` run on the tree that ``setup`` makes, and ``expected`` says
+    what must be true after a crash. bob asks it with each of ``finishes`` (ends of the workload), or with the default
+    ones. ``parts`` has the names of the texts, for messages."""
 
     operations: str
     expected: Sequence[str]
@@ -128,7 +131,8 @@ class QuickQuestion:
 
 
 def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
-    """Read ``question`` as a trial. Raise UsageError that points at a mistake, and as :func:`checked` does."""
+    """Parse ``question`` into a trial. Raise a UsageError that points at a mistake in the text, and the errors of
+    :func:`checked`."""
     request = checked(request)
     workloads, history = _workloads(question, request.configuration.fs)
     if not question.expected:
@@ -192,7 +196,8 @@ def _expectation(text: str, history: History, part: str) -> Expectation:
 
 @contextmanager
 def _naming(part: str) -> Iterator[None]:
-    """Name ``part``, and the place in it, in the message of a mistake."""
+    """If the block finds a mistake in a text, put the name ``part`` of the text and the place of the mistake into the
+    message."""
     try:
         yield
     except PointedError as error:

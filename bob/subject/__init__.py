@@ -1,4 +1,5 @@
-"""Subjects of crashes: file systems, disks, layers, and sets of these; declared in the folders here, or by the user."""
+"""Subjects: what bob crashes. File systems, disks, layers, and sets of configurations are declared in TOML files, in
+the folders here or by the user."""
 
 from bob.subject.file_system import MIB, FileSystem, file_system, file_systems, is_file
 from bob.subject.layer import Layer, layers, promises, stack

@@ -1,4 +1,5 @@
-"""Layers between disks and a file system, as declared in layers/NAME.toml, or in a file of the user's own."""
+"""Layers between the disks and a file system, such as RAID 1. Each is declared in layers/NAME.toml, or in a file of the
+user's own."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ LayerCommand = tuple[str, ...]
 
 SECTOR_BYTES = 512
 MOST_DISKS = 8  # as many late disks as a guest has (bob/agent/inside/late_disk.py)
-MOST_MIB_MORE = 32  # for what layers keep on the disks beside the data
+MOST_MIB_MORE = 32  # room for the metadata of layers on the disks
 _FOLDER = Path(__file__).with_name("layers")
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _DISK = re.compile(r"\bDISK(\d+)\b")
 _TARGET = re.compile(r"\s*\d+\s+\d+\s+\S.*")
-_OPTIONS = {"level", "data", "chunk", "layout", "bitmap", "ppl"}  # of md-create
+_OPTIONS = {"level", "data", "chunk", "layout", "bitmap", "ppl"}  # the options of the command md-create
 _MORE = "chunk=N, layout=N, bitmap=N and ppl=N"
 _LABEL = re.compile(r"[A-Z][A-Z0-9_]*")
 _BINARY: Mapping[type, Callable[[int, int], int]] = {
@@ -39,15 +40,17 @@ _BINARY: Mapping[type, Callable[[int, int], int]] = {
 }
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
 LEAST_WORDS = {"dm": 5, "md": 3, "md-create": 2, "zero": 3, "set": 4, "message": 4, "remove": 2}
-"""The commands that the agent carries out by system calls (bob/agent/inside/layer_commands.py), with their words."""
+"""The commands that the agent itself carries out (bob/agent/inside/layer_commands.py), each with its least number of
+words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer: it makes one device of ``sectors`` from the devices ``below``. Those are numbers: of the disks, then of
-    the layers, from the bottom up. The guest carries out ``make`` once, then ``start`` for each crash state, since a
-    crash loses the memory of a layer, and ``stop``. ``device`` is the path of the device; empty: the last that ``dm``
-    or ``md`` made. It needs ``modules`` of the kernel, and ``packages``."""
+    """A layer makes one device, of ``sectors`` sectors, from the devices ``below``. Devices have numbers: first the
+    disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
+    ``start`` and ``stop`` for each crash state, since a crash loses the memory of a layer. ``device`` is the path of
+    the device; if it is empty, the layer's device is the last one that the command ``dm`` or ``md`` made. The layer
+    needs the kernel's ``modules``, and the ``packages``."""
 
     name: str
     below: tuple[int, ...]
@@ -69,8 +72,9 @@ class PromiseDeclaration(Declaration, frozen=True):
 
 
 class LayerDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file of a layer. ``disks`` counts the devices below it. Lines of commands, and ``sectors``, may have whole
-    numbers by name: ``SIZE0`` is that of the first device below, in sectors of 512 bytes."""
+    """The content of a TOML file that declares a layer. ``disks`` is the number of devices below the layer. The
+    commands and ``sectors`` may use numbers by name: ``SIZE0`` is the size of the first device below, in sectors of 512
+    bytes."""
 
     about: OneLine
     disks: Annotated[int, Meta(ge=1, le=MOST_DISKS)] = 1
@@ -84,7 +88,8 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     promises: tuple[PromiseDeclaration, ...] = ()
 
     def layer(self, name: str, below: Sequence[int], sizes: Sequence[int]) -> Layer:
-        """Return the layer over the devices ``below``, of these ``sizes`` (sectors). Raise ValueError for a mistake."""
+        """Return the layer over the devices ``below``, whose ``sizes`` are in sectors. Raise ValueError for a
+        mistake."""
         numbers = {f"SIZE{number}": size for number, size in enumerate(sizes)}
         if (sectors := evaluated(self.sectors, numbers)) <= 0:
             raise ValueError(f"disks of {_mib(sizes)} are too small for it")
@@ -111,7 +116,8 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def evaluated(text: str, numbers: Mapping[str, int]) -> int:
-    """Return the value of whole numbers and names, with + - * // ( ) min max. Raise ValueError for anything else."""
+    """Return the value of ``text``, a term of whole numbers, names in ``numbers``, + - * // ( ) min and max. Raise
+    ValueError for any other text."""
     try:
         return _value(ast.parse(text.strip(), mode="eval").body, numbers)
     except (SyntaxError, _WrongTerm, ZeroDivisionError, RecursionError):
@@ -120,7 +126,7 @@ def evaluated(text: str, numbers: Mapping[str, int]) -> int:
 
 
 class _WrongTerm(Exception):
-    """A term that no declaration may have."""
+    """A term of a kind that no declaration may have."""
 
 
 def _value(term: ast.expr, numbers: Mapping[str, int]) -> int:
@@ -138,7 +144,7 @@ def _value(term: ast.expr, numbers: Mapping[str, int]) -> int:
 
 @cache
 def layers() -> dict[str, LayerDeclaration]:
-    """Return the declarations of the shipped layers, by name. Raise UsageError for a mistake in one."""
+    """Return the declarations of all shipped layers, by name. Raise UsageError for a mistake in one of their files."""
     found = {}
     for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem):
         with mistakes_in(path.name, HINT):
@@ -147,13 +153,14 @@ def layers() -> dict[str, LayerDeclaration]:
 
 
 def promises(made: Sequence[Layer]) -> list[tuple[str, PromiseDeclaration]]:
-    """Return the promises of shipped layers, each with the layer's name."""
+    """Return the promises of those layers in ``made`` that bob ships, each with the name of its layer."""
     names = dict.fromkeys(layer.name for layer in made if layer.name in layers())
     return [(name, promise) for name in names for promise in layers()[name].promises]
 
 
 def layer_declaration(word: str) -> tuple[str, LayerDeclaration]:
-    """Return name and declaration of a shipped layer, or of the user's, by its file's path. Raise UsageError."""
+    """Return the name and the declaration of the layer that ``word`` means: the name of a shipped layer, or the path of
+    the user's file. Raise UsageError if the name is unknown, or the file has a mistake."""
     if is_file(word):
         path = Path(word)
         with mistakes_in(path.name, HINT):
@@ -164,9 +171,9 @@ def layer_declaration(word: str) -> tuple[str, LayerDeclaration]:
 
 
 def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
-    """Return the sizes of the disks (bytes), each ``disk``, and the layers on them, from the bottom up. ``words`` names
-    layers from the top down, with commas. Each is there once for each device below the layer above it. Raise UsageError
-    for an unknown layer, too many disks, or a mistake in a declaration."""
+    """Return the sizes of the disks (all are ``disk`` bytes), and the layers on them, from the bottom up. ``words`` has
+    the names of the layers from the top down, with commas. If a layer has several devices below it, the next layer is
+    made once for each of them. Raise UsageError for an unknown layer, too many disks, or a mistake in a declaration."""
     levels = [layer_declaration(word.strip()) for word in words.split(",")]
     count = 1
     for _name, level in levels:
@@ -174,7 +181,7 @@ def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
     if count > MOST_DISKS:
         hint = "each layer is there once for each device of the layer above it"
         raise UsageError(f"the stack {words} takes {count} disks; a guest has {MOST_DISKS} at most", hint=hint)
-    sizes = [disk // SECTOR_BYTES] * count  # sectors of each device so far
+    sizes = [disk // SECTOR_BYTES] * count  # sectors of the devices so far: first the disks, then the layers
     made: list[Layer] = []
     free = iter(range(count))
 
@@ -193,11 +200,11 @@ def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
 
 
 def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
-    """Return the :func:`stack` on the smallest disks with which the file system's device has a ``volume`` (bytes); at
-    most ``MOST_MIB_MORE`` MiB larger than that. Raise as :func:`stack` does."""
+    """Return the :func:`stack` on the smallest disks that give the file system a device of at least ``volume`` bytes. A
+    disk is at most ``MOST_MIB_MORE`` MiB larger than ``volume``. Raise the errors of :func:`stack`."""
     found = stack(words, volume)
     for mib in range(-(-volume // MIB // len(found[0])), volume // MIB + MOST_MIB_MORE + 1):
-        with suppress(UsageError):  # disks that are too small for a layer
+        with suppress(UsageError):  # disks of this size are too small for a layer
             found = stack(words, mib * MIB)
             if found[1][-1].sectors * SECTOR_BYTES >= volume:
                 break
@@ -205,7 +212,7 @@ def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ..
 
 
 def stack_words(disks: int, made: Sequence[Layer]) -> list[str]:
-    """Return the names of the layers on ``disks``, from the top down, as :func:`stack` takes them."""
+    """Return the names of the layers ``made`` on ``disks`` disks, from the top down, as :func:`stack` takes them."""
     words, number = [], disks + len(made) - 1
     while number >= disks:
         words.append(made[number - disks].name)

@@ -1,4 +1,5 @@
-"""Named sets of configurations: one TOML file each, shipped in sets/ or the user's own."""
+"""Named sets of configurations. A TOML file declares each set. bob ships some of these files in sets/; others are the
+user's own."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations to probe, in the order of the table's columns; part K of N of a set if ``shard`` is (K, N)."""
+    """Configurations to probe, in the order of the table's columns. If ``shard`` is (K, N), they are part K of N of the
+    set."""
 
     name: str
     about: str
@@ -26,7 +28,8 @@ class ConfigurationSet:
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
-        """Return every Nth configuration, from the Kth on. Raise UsageError if that leaves none."""
+        """Return part ``shard`` of ``shards``: every Nth configuration, from the Kth on. Raise UsageError if the part
+        is empty."""
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)
@@ -46,7 +49,8 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     name: str = ""
 
     def configuration(self, folder: Path) -> Subject:
-        """Return the configuration of a set in ``folder``, which may also have files of file systems and layers."""
+        """Return the declared configuration. The set is in ``folder``, which may also have the files of file systems
+        and layers."""
         fs, *on = (
             str(folder / word) if is_file(word) else word for word in (self.fs, *filter(None, self.stack.split(",")))
         )
@@ -65,7 +69,7 @@ def set_names() -> tuple[str, ...]:
 
 
 def load_set(name: str) -> ConfigurationSet:
-    """Return the shipped set ``name``, or the set in the file of that path. Raise UsageError for a mistake in it."""
+    """Return the shipped set ``name``, or the set in the file ``name``. Raise UsageError for a mistake in the file."""
     path = _FOLDER / f"{name}.toml" if name in set_names() else Path(name)
     if not path.is_file():
         raise UsageError(f"unknown set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")

@@ -1,4 +1,4 @@
-"""Subjects of crashes, as data: disks, the layers on them, and a file system with its options."""
+"""Subjects: what bob crashes, as data. A subject has disks, layers on the disks, and a file system with its options."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, f
 from bob.subject.layer import SECTOR_BYTES, Layer, stack, stack_for, stack_words
 
 DEFAULT_BUDGET = 100  # mounts per workload: a column takes a few minutes on two processors without KVM
-DEFAULT_AUDIT = 0.01  # share of predictions that bob checks by a mount
+DEFAULT_AUDIT = 0.01  # share of its predictions that bob checks by mounts
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A file system with options, on ``layers`` (bottom up), on disks of ``sizes`` (bytes; empty: the default size).
-    The disks ``missing`` (numbers) failed before the operations, those ``lost`` fail together with the crash."""
+    """A file system with options. It is on ``layers`` (from the bottom up), or on a disk. The disks have ``sizes`` in
+    bytes (empty: one disk of the default size). The disks with the numbers ``missing`` failed before the operations.
+    The disks with the numbers ``lost`` fail together with the crash."""
 
     name: str
     fs: FileSystem
@@ -41,7 +42,7 @@ class Subject:
 
     @property
     def disks(self) -> tuple[int, ...]:
-        """The sizes in bytes."""
+        """The size of each disk in bytes."""
         return self.sizes or (self.fs.device,)
 
     @property
@@ -50,12 +51,12 @@ class Subject:
 
     @property
     def volume_bytes(self) -> int:
-        """The size of the device that the file system is on."""
+        """The size in bytes of the device that the file system is on."""
         return self.layers[-1].sectors * SECTOR_BYTES if self.layers else self.device_bytes
 
     @property
     def modules(self) -> tuple[str, ...]:
-        """The kernel modules that it needs."""
+        """The kernel modules that the file system and the layers need."""
         return tuple(dict.fromkeys((self.fs.module, *(name for layer in self.layers for name in layer.modules))))
 
     @property
@@ -64,23 +65,23 @@ class Subject:
 
     @property
     def stack(self) -> str:
-        """The layers and lost disks, in words; empty without layers."""
+        """The layers, and the disks that fail, in words; empty if the subject has no layers."""
         on = f"on {', '.join(stack_words(len(self.disks), self.layers))}" if self.layers else ""
         return on + _disks(" without", self.missing) + _disks(", losing", self.lost)
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets (:class:`FileSystem`) and bob knows the log's place on the disk."""
+        """Whether recovery forgets old contents (:class:`FileSystem`), and bob knows where the log is on the disk."""
         return self.fs.forgets and not self.layers
 
     @property
     def mkfs(self) -> tuple[str, ...]:
-        """The whole mkfs command; the user's options come last, so they override others."""
+        """The whole mkfs command. The user's options come last, so they override other options."""
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
 
     @property
     def options(self) -> frozenset[str]:
-        """The mount options, one by one, or the kernel's defaults."""
+        """The mount options, each by itself: the user's, or else the kernel's defaults."""
         return frozenset(filter(None, (self.mount_options or self.fs.default_options).split(",")))
 
     @property
@@ -105,11 +106,12 @@ def configuration(
     missing: tuple[int, ...] = (),
     lost: tuple[int, ...] = (),
 ) -> Subject:
-    """Return the subject with file system ``fs``, which may be a name or a path (:func:`file_system`). If ``name`` is
-    empty, it gets the literature's name for these options, or one made of its parts. Several ``disks`` replace
-    ``device``; both are in bytes. ``on`` names a :func:`stack`, on disks of the size ``device``, or as large as the
-    file system's usual device takes. The disks ``missing`` failed before, those ``lost`` fail with the crash. Raise
-    UsageError if ``fs`` or a layer is unknown, bob cannot split the options, or there are no such disks."""
+    """Return the subject with the file system ``fs``, which may be a name or a path (:func:`file_system`). If ``name``
+    is empty, the subject gets the literature's name for these options, or a name made of its parts. ``device`` and
+    ``disks`` are sizes in bytes; if ``disks`` are given, they replace ``device``. ``on`` names a :func:`stack`. Its
+    disks have the size ``device``, or else a size that gives the file system its usual device. The disks ``missing``
+    failed before the operations, and the disks ``lost`` fail with the crash. Raise UsageError if ``fs`` or a layer is
+    unknown, bob cannot split the options, or such disks do not exist."""
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")
@@ -134,7 +136,8 @@ def _disks(what: str, numbers: tuple[int, ...]) -> str:
 
 
 def _check_lost(lost: tuple[int, ...], disks: int) -> None:
-    """Raise UsageError unless some of ``disks`` stay (0: there are no layers)."""
+    """Raise UsageError unless the disks ``lost`` exist, and at least one of all ``disks`` disks stays. ``disks`` is 0
+    if the subject has no layers."""
     if lost and not disks:
         raise UsageError("only a disk below layers can be lost", hint="name the layers with --stack")
     if lost and max(lost) >= disks:
@@ -144,9 +147,10 @@ def _check_lost(lost: tuple[int, ...], disks: int) -> None:
 
 
 class ConfigurationDocument(Document, frozen=True, kw_only=True):
-    """A subject; ``declaration`` is that of the user's own file system. Sizes of several ``disks`` replace that of
-    ``device`` (0: the file system's default). The disks ``missing`` failed before, those ``lost`` fail with the
-    crash."""
+    """A subject as a document. ``declaration`` is the text of the user's file that declares the file system. If the
+    subject has several disks, ``disks`` has their sizes, and ``device`` is 0. Otherwise ``device`` is the size of the
+    disk (0: the default of the file system). The disks ``missing`` failed before the operations, and the disks ``lost``
+    fail with the crash."""
 
     name: str
     fs: str
@@ -166,7 +170,8 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
 
     @property
     def configuration(self) -> Subject:
-        """The subject. Raise UsageError for a file system that this bob does not know."""
+        """The subject that the document describes. Raise UsageError if this version of bob does not know its file
+        system."""
         fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
         if fs is None:
             hint = "another version of bob may have it"

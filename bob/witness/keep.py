@@ -17,8 +17,8 @@ EACH_DISK = "bob replay --keep DIR writes the image of each disk"
 
 
 def keep(witness: Witness, folder: Path) -> tuple[Path, ...]:
-    """Write the crash image of each disk of ``witness``, and its script, into ``folder``; return their paths, the
-    script's last. Raises StoreError."""
+    """Write the crash image of each disk of ``witness``, and the script, into ``folder``. Return the paths of the
+    images and then of the script. Raises StoreError if writing fails."""
     lengths, script = witness.base.disks, folder / "look.sh"
     whole = folder / "crash.img"
     images = [whole] if len(lengths) == 1 else [folder / name for name in _names(len(lengths))]
@@ -59,8 +59,8 @@ def _divide(whole: Path, parts: Sequence[Path], lengths: Sequence[int]) -> None:
 
 
 def mount_words(made: Subject) -> str:
-    """Return the mount command of a configuration for an image file, or the device on layers, without that and the
-    directory."""
+    """Return the mount command for a configuration, without the device and the directory. The device is an image file,
+    or the device of the layers."""
     options = ",".join(word for word in ("" if made.layers else "loop", made.mount_options) if word)
     return f"mount -t {made.fs.driver}" + (f" -o {shlex.quote(options)}" if options else "")
 

@@ -1,4 +1,4 @@
-"""A witness as a probe file: its property and its workload, for ``bob probe --probe`` (docs/extend.md)."""
+"""Writes the property and the workload of a witness as a probe file, for ``bob probe --probe`` (docs/extend.md)."""
 
 import re
 import shlex
@@ -19,12 +19,13 @@ from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.pattern import PATTERN
 
-PREFIX = "found-"  # begins the property's name; no shipped property has it
+PREFIX = "found-"  # the names of such properties begin so, and those of shipped properties do not
 
 
 def to_probe(witness: Witness) -> str:
-    """Return the TOML of a probe for the property that ``witness`` breaks and its workload, with today's data pattern.
-    Raises UsageError for another claim, an unknown property, and a workload that a probe file cannot express."""
+    """Return the TOML of a probe file that asks for the property that ``witness`` breaks, with the workload of the
+    witness and today's data pattern. Raises UsageError if the claim is not a property, the property is unknown, or a
+    probe file cannot express the workload."""
     claim = witness.claim
     if not isinstance(claim, OfProperty):
         raise UsageError(
@@ -46,8 +47,8 @@ def to_probe(witness: Witness) -> str:
 
 
 def options(witness: Witness) -> list[str]:
-    """Return `bob probe` options for the configuration; a user's file system and layers come from the current
-    directory."""
+    """Return the options of `bob probe` that ask for the configuration of ``witness``. Files of the user's own file
+    system and layers are expected in the current directory."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
     fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]

@@ -1,4 +1,4 @@
-"""Layers as lines of a shell script: for people without bob, with the programs dmsetup and mdadm."""
+"""Starts layers in a shell script, by the programs dmsetup and mdadm, for people without bob."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MISSING = "missing"
 
 @dataclass(frozen=True, slots=True)
 class StackScript:
-    """Lines that ``start`` the layers on images of the disks, and ``stop`` them; ``device`` is then the volume."""
+    """Lines of a shell script. ``start`` starts the layers on images of the disks, and ``stop`` stops them. ``device``
+    is the path of the topmost device."""
 
     start: tuple[str, ...]
     stop: tuple[str, ...]
@@ -23,7 +24,8 @@ class StackScript:
 
 
 def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
-    """Return the script for disks in ``images`` (shell words). Raise UsageError for a command that others lack."""
+    """Return the lines for the layers of ``made``. ``images`` are shell words for the paths of the disk images. Raise
+    UsageError for a command that only bob's agent can carry out."""
     start, stop = [], []
     devices = [f"$device{number}" for number in range(len(images) + len(made.layers))]
     for number, image in enumerate(images):
@@ -46,7 +48,8 @@ def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
 
 
 def _started(command: LayerCommand, name: str, names: dict[str, str], start: list[str], stop: list[str]) -> str:
-    """Add the lines of a command; return the path of the device that it makes, or an empty text."""
+    """Add the lines that carry out ``command``. Return the path of the device that the command makes, or an empty
+    string."""
     verb, *words = command
     if verb in ("dm", "md"):
         label, *words = words
