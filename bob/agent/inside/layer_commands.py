@@ -1,5 +1,5 @@
-"""Carry out the commands of a layer. Most commands are programs. These verbs are system calls, because each crash state
-needs them:
+"""Carry out the commands of a layer. Most commands are programs. The agent carries out the following verbs by system
+calls, because each crash state needs them:
 
 - ``dm NAME TABLE`` makes a device-mapper device with that table; ``;`` separates its targets.
 - ``md NAME DEVICE...`` assembles an array from the superblocks on these devices.

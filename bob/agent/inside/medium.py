@@ -1,6 +1,7 @@
 """The contents of the probed device: packed base images, and one *medium*, which is a pair of images of the device. A
 crash state changes the image ``work``; afterwards only the changed parts are copied back from the image ``pristine``,
-never a whole image. After a failure the content of ``work`` is unknown, so :func:`drop` the medium."""
+never a whole image. After a failure the content of ``work`` is unknown, so :func:`drop` the medium. A device without a
+base image is full of the bytes ``cell``, bob's pattern for stale data."""
 
 from __future__ import annotations
 

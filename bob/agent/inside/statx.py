@@ -25,7 +25,8 @@ NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors for a file without fla
 
 
 class Statx(NamedTuple):
-    """statx's answer: times in ns, blocks of 512 bytes, and ``attributes`` that the file system supports."""
+    """The answer of statx(2). Times are in ns, and blocks have 512 bytes. ``attributes`` has only attributes that the
+    file system supports."""
 
     st_mode: int
     st_ino: int

@@ -1,4 +1,5 @@
-"""How a model's clauses stand, for people: marks, matrices of orders, and guarantees that rest on several clauses."""
+"""Show people what is known of a model's clauses: marks, matrices of orders, and guarantees that rest on several
+clauses."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """How a clause stands: its mark, the tone of its colour (page.css), and the meaning."""
+    """The standing of a clause (whether a model promises it, and why): its mark, the tone of its colour (page.css), and
+    the meaning."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
