@@ -1,4 +1,4 @@
-"""``bob replay``: shows on a real kernel that a witness does violate its property."""
+"""``bob replay``: shows on a real kernel that a witness violates its property."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def replay(
       2+  another error; `bob --help` lists the codes
     """
     from bob.run.replay import ReplayDocument
-    from bob.run.replay import replay as run_replay  # libvirt and paramiko take a while to load
+
+    # Imported only now, since libvirt and paramiko take a while to load.
+    from bob.run.replay import replay as run_replay
 
     if keep is not None:
         for written in _kept(witnesses, keep):
@@ -105,7 +107,7 @@ def replay(
 
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
-    """Update the witnesses that showed every time, and the results beside them."""
+    """Update the witnesses whose violation showed in every mount, and the results beside these witnesses."""
     from bob.witness import bundle
     from bob.witness.document import updated
     from bob.witness.results import tell_results

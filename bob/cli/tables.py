@@ -1,4 +1,5 @@
-"""Runs that make a table, on one kernel or several, and the changes from one kernel to the next."""
+"""Runs that make a table, on one kernel or several. With several kernels, they also show the changes from one to the
+next."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -29,13 +30,13 @@ from bob.run.guest_images import asked_images
 from bob.run.requests import request
 from bob.subject import FileSystem, Subject
 
-FinishedRun = tuple[Result, Path]  # a result and its run directory
+FinishedRun = tuple[Result, Path]  # a result, and the run directory that has it
 Probing = Callable[[ProbeRequest, Path | None, Progress], FinishedRun]
 
 
 @group
 class TableOptions:
-    """The options of commands that make a table."""
+    """The options of the commands that make a table."""
 
     questions: table.Questions
     images: tuple[str, ...] = table.IMAGE
@@ -57,8 +58,12 @@ def make_table(
     systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
 ) -> Exit:
-    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and changes between
-    kernels. ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need."""
+    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and the changes between
+    kernels.
+
+    ``probe`` gets the request for the first configuration. Each kernel must have the modules and packages that
+    ``systems`` need.
+    """
     delivery, guests = options.delivery, options.guests
 
     def ask(configuration: Subject, image: str) -> ProbeRequest:
@@ -105,8 +110,8 @@ def _on_kernels(
     progress: Progress,
     systems: Sequence[FileSystem],
 ) -> list[FinishedRun]:
-    """Probe on each image, in a run directory of its name in ``out`` (None: a new folder). Before that, unless on a
-    cluster, build all images and check their kernels."""
+    """Probe on each image, in a run directory with the image's name in ``out`` (None: a new folder). First build all
+    images and check their kernels, unless a cluster does the work."""
     from bob.image import check_kernel, check_subject, ensure
     from bob.store.run_directory import RUNS, check_runs, new_identity
 
@@ -132,7 +137,7 @@ def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) 
         screen.print()
         for result, run in done:
             screen.print(f"{result.environment.kernel}: bob show {nearby(run)}", style="bob.dim", soft_wrap=True)
-    else:  # side by side they would be too wide
+    else:  # side by side, the tables would be too wide
         for result, run in done:
             print_result(screen, result, run)
             screen.print()

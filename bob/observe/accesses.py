@@ -1,12 +1,15 @@
-"""The accesses to a crash state's device during recovery and the look at it, from the events of its trace.
+"""The accesses to a crash state's device during recovery and the look at the tree, from the events of the state's
+trace.
 
-A block was not used if it was read ahead, is in one bio only, and readahead alone looked it up. Other blocks count as
-read. To read a block of its journal, jbd2 reads 32 from there on, this one included (do_readahead in
-fs/jbd2/recovery.c). So within ``jread`` readahead begins at a lookup that recurs after a bio. A user of such a buffer
-looks it up once more, elsewhere. Other file systems, such as reiserfs, look a buffer up only once for readahead.
+A block was not used if it was read ahead, is in one bio only, and was looked up by readahead alone. Other blocks count
+as read. To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in
+fs/jbd2/recovery.c). So within ``jread``, readahead begins at a lookup that recurs after a bio. A user of a buffer that
+was read ahead this way looks it up once more, elsewhere. Other file systems, such as reiserfs, look a buffer up only
+once for readahead.
 
-On layers, blocks are numbers of the device that these make. bob finds their places on the disks by the bios that a
-read of that device becomes. If these are not as long as the read, its blocks count as read.
+If the file system is on layers, its block numbers are those of the device that the layers make. A read of that device
+becomes bios to the disks, which show bob the places of the blocks. If these bios are not as long as the read, the
+blocks of the read count as read.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ from typing import NamedTuple
 from bob.observe.events import AccessEvent, Bio, Lookup, ReadAhead, VolumeRead
 
 _MADE_ANEW = 3
-"""Lookups of a buffer that is not there yet: in __getblk_gfp, and twice in __getblk_slow (fs/buffer.c)."""
+"""Lookups of a buffer that does not exist yet: one in __getblk_gfp, and two in __getblk_slow (fs/buffer.c)."""
 
 
 class Access(NamedTuple):
-    """One bio with data; ``used`` is the number of the event that first used the data: this bio, or a later
+    """One bio with data. ``used`` is the number of the event that first used the data: the bio itself, or a later
     lookup in a cache."""
 
     reads: bool
@@ -34,8 +37,9 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """The bios of one crash state in the order of queueing, without unused readahead, which ``sectors_read`` includes.
-    ``ahead`` has the blocks that were read ahead, with their sectors; ``wanted`` those that jbd2 looked up before."""
+    """The bios of one crash state in the order of queueing. Readahead whose data was not used is left out, but
+    ``sectors_read`` includes it. ``ahead`` has the blocks that were read ahead, with their sectors. ``wanted`` has
+    the blocks that jbd2 looked up before it read them ahead."""
 
     bios: tuple[Access, ...] = ()
     sectors_read: int = 0
@@ -44,7 +48,7 @@ class Accesses:
 
 
 def accesses(events: Iterable[AccessEvent]) -> Accesses:
-    """Return the accesses in the events of a trace that shows each bio once, before it is split."""
+    """Return the accesses in the events of a trace. The trace must show each bio once, before the kernel splits it."""
     bios: list[Access] = []
     blocks = _Blocks()
     volume: _VolumePlaces | None = None
@@ -79,7 +83,8 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 
 class _VolumePlaces:
-    """The ``places`` on the disks of the sectors that were read on the device that layers make."""
+    """The places of sectors on the disks. ``places`` maps each sector that was read on the device that the layers
+    make."""
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
@@ -102,11 +107,12 @@ class _Blocks:
         self.unused: set[int] = set()
         self.used: dict[int, int] = {}
         self.wanted: set[int] = set()
-        self._lookups: list[int] = []  # but those of jbd2's readahead
+        self._lookups: list[int] = []  # without the lookups of jbd2's readahead
         self._jread: _OpenJournalRead | None = None
 
     def move(self, places: Mapping[int, int]) -> None:
-        """Replace the sectors of the device that layers make by their ``places``. Blocks without count as read."""
+        """Replace the sectors of the device that the layers make by their ``places`` on the disks. Blocks with an
+        unknown place count as read."""
         self.ahead = {
             block: [places[sector] for sector in sectors]
             for block, sectors in self.ahead.items()
@@ -150,7 +156,8 @@ class _Blocks:
 
 
 class _OpenJournalRead:
-    """Lookups while jbd2 reads a block of its journal: all, those before the last bio, and those by readahead."""
+    """Lookups while jbd2 reads a block of its journal: all lookups, those before the last bio, and those by
+    readahead."""
 
     def __init__(self) -> None:
         self.looked_up: set[int] = set()

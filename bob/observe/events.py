@@ -8,7 +8,7 @@ from bob.agent.shared import kind_at, places
 from bob.trace.model import SECTOR_BYTES
 
 BIO = "block_bio_queue"
-_MOST_BLOCKS = 8  # in a trace of ``__bh_read_batch``
+_MOST_BLOCKS = 8  # blocks in one event of ``__bh_read_batch``, at most
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
@@ -19,14 +19,15 @@ class Bio(NamedTuple):
 
 
 class VolumeRead(NamedTuple):
-    """A bio to the device that layers make; the bios to the disks that it becomes come next."""
+    """A bio to the device that the layers make. The events after it are the bios to the disks that it becomes."""
 
     sector: int
     sectors: int
 
 
 class ReadAhead(NamedTuple):
-    """Readahead of ``blocks``, of ``sectors`` each (``__bh_read_batch``): the caller does not wait."""
+    """Readahead of ``blocks`` (``__bh_read_batch``), for which the caller does not wait. Each block has ``sectors``
+    sectors."""
 
     blocks: tuple[int, ...]
     sectors: int
@@ -37,7 +38,7 @@ class Lookup(NamedTuple):
 
 
 class JournalRead(NamedTuple):
-    """jbd2 ``begins`` or ends to read a block of its journal (``jread``)."""
+    """The beginning of jbd2's read of a block of its journal (``jread``) if it ``begins``, otherwise the end."""
 
     begins: bool
 
@@ -47,8 +48,9 @@ _Decode = Callable[[bytes, int], AccessEvent | None]
 
 
 class Decoder:
-    """A decoder of the events with these ``layouts``: by name, each event's number and fields. With layers, ``disk`` is
-    the kernel's number of the device with the disks, and bios to another one are to what the layers make."""
+    """A decoder of the events with these ``layouts``, which have each event's number and fields by its name. With
+    layers, ``disk`` is the kernel's number of the device that has the disks. A bio to another device is to the one
+    that the layers make."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Any]], disk: int | None = None) -> None:
         self._kinds: dict[int, _Decode] = {
@@ -58,7 +60,7 @@ class Decoder:
             self._kinds[bios["id"]] = _bio_on_layers(bios["fields"], disk)
 
     def events(self, pages: bytes) -> list[AccessEvent]:
-        """Return the events in order. Raises KeyError for one that was not requested."""
+        """Return the events in order. Raises KeyError for an event that bob did not ask the kernel for."""
         found = (self._kinds[kind_at(pages, place)](pages, place) for place in places(pages))
         return [event for event in found if event is not None]
 

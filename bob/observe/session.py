@@ -1,4 +1,4 @@
-"""The crash states of one workload in one guest: recipes in, observations out."""
+"""The crash states of one workload in one guest. The guest gets recipes of the states, and returns observations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,19 +20,20 @@ from bob.subject import Subject
 from bob.trace.base import Base
 
 NO_BLOCKS = [1, 0]
-"""Without readahead, lookups show nothing, and a thousand of them are more text than some reads."""
+"""The range without a block, for a guest that traces no lookups. Without readahead, lookups show nothing, and a
+thousand of them are more text than some reads."""
 PREPARE_TIMEOUT = 120.0
-STATE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on one crash state
+STATE_TIMEOUT = 60.0  # host seconds, after which a guest counts as hung on one crash state
 
 
-EXAMINE_TIMEOUT = 120.0  # host seconds for a state that is examined
+EXAMINE_TIMEOUT = 120.0  # host seconds, after which a guest counts as hung on the examination of one state
 
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A mounted crash state: the number of its outcome, and all accesses from check to unmount, if reads are traced.
-    ``left`` is None unless the session has stretches. ``complaint`` is the kernel's, in the words of the first state
-    that had it."""
+    """A mounted crash state: the number of its outcome, and all accesses from check to unmount, if the guest traces
+    reads. ``left`` has the state's leftovers; None unless the session has stretches. ``complaint`` is the kernel's
+    complaint, in the words that it had for the first state with this complaint."""
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -45,9 +46,10 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
-    wants to know; None: the guest traces no reads. ``stretches`` are for a recovery that ``forgets``: states then have
-    leftovers. If ``closely``, outcomes include everything that a program could see
-    (:class:`bob.agent.inside.look.Look`)."""
+    wants to know; None: the guest traces no reads. ``stretches`` are for file systems whose recovery ``forgets``
+    (:mod:`bob.observe.leftovers`): mounted states then have leftovers. If ``closely``, outcomes include everything that
+    a program could see (:class:`bob.agent.inside.look.Look`).
+    """
 
     def __init__(
         self,
@@ -88,14 +90,17 @@ class Session:
         self._decoder = Decoder(prepared["events"], prepared["disk"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
-        """Return the outcome of each state. ``payload`` is the whole payload; the guest gets only its new part. Raises
-        GuestLost if the guest does not return all outcomes."""
+        """Return the outcome of each state. ``payload`` is the whole payload, of which the guest gets only the new
+        part. Raises GuestLost if the guest does not return all outcomes."""
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
-        """Mount as :meth:`observe` does, and return each state's outcome with the accesses to its device. Without
-        ``audit``, trust the answer only after a later request with it: it compares the scratch image with its base,
-        which costs as much as some mounts. Raises AgentBroken if the trace lacks reads that the device counted."""
+        """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
+
+        With ``audit``, the guest compares the scratch image with its base, which takes as long as some mounts. Without
+        ``audit``, trust the answer only after a later request with ``audit``. Raises AgentBroken if the trace lacks
+        reads that the device counted.
+        """
         timeout = STATE_TIMEOUT + len(deltas)
         header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
         position = sum(header["chunks"])
@@ -124,7 +129,7 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """Return the troubles that the checker, or the removal of all files, has with each state. Raises as
+        """Return the troubles with each state that the checker, or a removal of all files, finds. Raises as
         :meth:`mount`."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
@@ -133,8 +138,8 @@ class Session:
     def check_program(
         self, asked: Sequence[CheckerRun[Sequence[ByteRun]]], payload: bytes, seconds: float
     ) -> list[CheckerAnswer]:
-        """Return what the program's checker says of each state, in at most ``seconds``. Raises as :meth:`mount` does;
-        UsageError if a state does not mount, or cannot be spoilt."""
+        """Return the answer of the program's checker about each state, which it gives in at most ``seconds``. Raises as
+        :meth:`mount` does, and UsageError if a state does not mount, or cannot be spoilt."""
         header, _ = self._ask(
             "check_program",
             [one.state for one in asked],
@@ -148,8 +153,8 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return what other sessions may recall of a mounted state, or None. After readahead, use is known only for the
-        sectors watched here, so they cannot predict from it."""
+        """Return what other sessions may use of a mounted state, or None. After readahead, bob knows only for the
+        sectors watched here whether they were used. So other sessions cannot predict from such a state."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:
@@ -163,11 +168,12 @@ class Session:
         return self._agent.ask(request, timeout=timeout, states=[_flat(delta) for delta in deltas], blob=new, **more)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
-        """Trace lookups from now on only from the first to the last watched block that was read ahead, or that jbd2
-        wanted then. Without such a block, trace all if something was ``traced`` as read ahead, else none."""
+        """From now on, trace only lookups of blocks from the first to the last one of these: watched blocks that were
+        read ahead, and blocks that jbd2 wanted then. If there are none, trace all lookups if something ``traced``
+        was read ahead, otherwise no lookups."""
         if not traced:
             return
-        if self._lookups != NO_BLOCKS:  # or else what was wanted is not known
+        if self._lookups != NO_BLOCKS:  # without traced lookups, bob does not know what jbd2 wanted
             for trace in traced:
                 ahead = {block for block, sectors in trace.ahead.items() if not watched.isdisjoint(sectors)}
                 if ahead:
@@ -179,7 +185,7 @@ class Session:
 
 
 def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
-    """Return a session for any state of ``case``; ``closely`` as in :class:`Session`."""
+    """Return a session for any state of ``case``. ``closely`` as in :class:`Session`."""
     composer = case.plan.composer
     return Session(agent, case.subject, case.base, composer.floor_delta(), composer.payload_since(0), closely=closely)
 
