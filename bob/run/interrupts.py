@@ -41,7 +41,7 @@ class Begun:
 
     @property
     def run(self) -> Path | None:
-        """The run directory; None if no run directory or several of them are new."""
+        """The run directory. It is None if bob made no new run directory, or several."""
         found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
         begun = [one for one in found if (one / "run.json").exists()]
         return begun[0] if len(begun) == 1 else None

@@ -104,7 +104,7 @@ def keep(result: ParcelResult, part: RunPart) -> None:
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """Return the files in ``folder`` that ``wanted`` accepts, packed, without the lock."""
+    """Return the files in ``folder`` that ``wanted`` accepts, packed, except the lock file."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):

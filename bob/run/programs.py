@@ -248,8 +248,8 @@ class _ProgramRun:
         looked: Sequence[Looked],
         reliances: Reliances,
     ) -> SubjectResult:
-        """Return ``subject`` with a witness for each way in which the program fails. If bob knows no call that a way
-        relies on, the way gets the write that it depends on."""
+        """Return ``subject`` with a witness for each way in which the program fails. If calls alone do not explain the
+        failure, also add the write that decides it."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):

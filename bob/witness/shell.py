@@ -25,7 +25,7 @@ class _NumberedOperation:
 
     @property
     def fill(self) -> str:
-        """The byte that fills the data of the operation. Each operation has another byte, up to _FILLS operations."""
+        """The byte that fills the data of the operation. Up to _FILLS operations, no two have the same byte."""
         if self.number >= FIRST_SETUP_NUMBER:
             return f"0x{0x80 + (self.number - FIRST_SETUP_NUMBER) % _FILLS:02x}"
         return f"0x{1 + (self.number - 1) % _FILLS:02x}"
