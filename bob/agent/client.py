@@ -38,7 +38,7 @@ class AgentBroken(BobError):
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
-    """Return in words why a guest did not answer. If the guest was lost, the words end with ``when``, such as " while
+    """Return in words why a guest did not answer. ``when`` ends the words if the guest was lost; an example is " while
     recording"."""
     match failure:
         case AgentBroken():
@@ -67,9 +67,10 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent in a guest, at the other end of one stream. It answers one request at a time; ``awake()`` is entered for
-    each request. ``real_time``: waits in the guest take real time. ``is_sound`` becomes False if the agent fails or
-    does not answer, but not if it refuses a request."""
+    """An agent in a guest, at the other end of one stream. It answers one request at a time. While a request runs, the
+    context manager that ``awake()`` returns is entered, so that a stopped guest can go on. ``real_time`` says that
+    waits in the guest take real time. ``is_sound`` becomes False if the agent fails or does not answer, but not if it
+    refuses a request."""
 
     def __init__(
         self,

@@ -22,9 +22,9 @@ STEP = re.compile(r"bob: at (.+)")  # a recording that narrates prints this on t
 
 
 class LossCause(Enum):
-    """How a guest was lost. PANICKED: its console says that the kernel panicked. HUNG: the guest did not answer before
-    a deadline. VANISHED: its QEMU is gone. DISCONNECTED: its QEMU runs, but the connection has ended, or the program at
-    the other end."""
+    """How a guest was lost. PANICKED means that its console reports a panic of the kernel, and HUNG that the guest did
+    not answer before a deadline. VANISHED means that its QEMU is gone. DISCONNECTED means that its QEMU runs, but that
+    the connection, or the program at the other end, has ended."""
 
     PANICKED = "panicked"
     HUNG = "hung"
@@ -34,8 +34,8 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost. It has the last lines of the console (from a panic on, if there was one), and the last
-    ``step`` that a recording narrated."""
+    """Why a guest was lost. ``console`` has the last lines of the guest's console; if there was a panic, these begin
+    with the panic. ``step`` is the last step that a recording announced there."""
 
     cause: LossCause
     console: str
@@ -43,20 +43,21 @@ class Loss:
 
     @property
     def said(self) -> str:
-        """The kernel's line about the fault, without its time. Empty if the console has none."""
+        """The kernel's line about the fault, without the time at its beginning. Empty if the console lacks such a
+        line."""
         mark = HANG if self.cause is LossCause.HUNG else PANIC
         line = next(filter(mark.search, self.console.splitlines()), "")
         return _STAMP.sub("", line).strip()
 
     @property
     def is_by_kernel(self) -> bool:
-        """Whether the fault is the kernel's: it panicked by itself, or a task hangs in it."""
+        """Whether the kernel caused the loss: it panicked by itself, or a task hangs in it."""
         is_told = bool(self.said) and not _MADE_TO.search(self.said)
         return self.cause in (LossCause.PANICKED, LossCause.HUNG) and is_told
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines of the console from the kernel's line about the fault on. bob's own lines are left out."""
+        """The lines of the console that begin with the kernel's line about the fault. bob's own lines are left out."""
         every = [_STAMP.sub("", line).rstrip() for line in self.console.splitlines() if not STEP.search(line)]
         first = next((place for place, line in enumerate(every) if line.strip() == self.said), 0)
         return tuple(line for line in every[first:] if line.strip())

@@ -17,7 +17,9 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The ``work`` done to a ``subject`` on ``base``, its ``recording``, and the ``plan`` of all legal states."""
+    """All that bob explores after one recording. The ``work`` (operations or a program) ran on the ``subject`` (the
+    file system and its disks), which had the initial content ``base``. ``recording`` is what the disks got, and
+    ``plan`` has all legal crash states."""
 
     subject: Subject
     work: Work
@@ -29,7 +31,7 @@ class Case:
     def of(
         cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
-        """Return the case of a recording with the further fields ``more``. Raises as
+        """Return the case of a recording; ``more`` has values for further fields. Raises the errors of
         :func:`bob.trace.check.checked`."""
         return cls(subject, work, base, recording, Plan(checked(recording, base), base, model), **more)
 
@@ -40,7 +42,8 @@ class Case:
 
     @property
     def asked(self) -> Plan:
-        """The plan of the crash states that the workload asks for. Raises RecordingError if a mark is missing."""
+        """The plan of the crash states that the workload is about (after its end, or at any time). Raises
+        RecordingError if the recording does not say when the last operation returned."""
         return self.plan.asked(self.workload.at, len(self.workload.operations))
 
     @property

@@ -14,10 +14,11 @@ class States:
     """The extent of an exploration, in numbers of legal states.
 
     ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. A verdict rests
-    on the ``explored`` states, which mount and have a known outcome. ``exhaustive`` is ``"writes"``, ``"sectors"`` or
-    None: bob explored every legal state of this kind (docs/design.md, section 5). ``mounted`` counts the explored
-    states that bob mounted; it predicted the other explored states. ``explored`` and ``exhaustive`` include states that
-    do not mount until :func:`bob.claim.verdict.judged_states` takes them out.
+    on the ``explored`` states, which mount and have a known outcome. ``exhaustive`` is ``"writes"`` if bob explored
+    every legal state of whole writes, ``"sectors"`` if it also explored every torn state, and else None
+    (docs/design.md, section 5). ``mounted`` counts the explored states that bob mounted; it predicted the outcomes of
+    the other explored states. ``explored`` and ``exhaustive`` include states that do not mount until
+    :func:`bob.claim.verdict.judged_states` takes them out.
     """
 
     explored: Count
@@ -47,7 +48,8 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum of the numbers of several workloads. The sum is exhaustive only as far as all of ``parts`` are."""
+    """Return the sum of the numbers of several workloads. Its ``exhaustive`` is what holds for every workload:
+    "sectors" if all have that, "writes" if some have only that, and None if a workload has None."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

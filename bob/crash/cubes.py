@@ -43,19 +43,20 @@ class LegalStates:
         self._state = state
 
     def count(self, cube: Cube) -> int:
-        """Return the number of states in ``cube``. ``Cube()`` has all legal states: as many as ``count_writes``
-        says."""
+        """Return the number of legal states in ``cube``. For ``Cube()``, which excludes no state, this is the result of
+        :func:`bob.crash.legal.count_writes`."""
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """Return a state of the nonempty ``cube``. It has all allowed writes up to the last write of ``kept``, and no
-        later ones."""
+        """Return a state of the nonempty ``cube``. It has all pending writes up to the last write of ``kept``, except
+        for those in ``lost``. It lacks all later pending writes."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
     def farthest(self, cube: Cube, away: int) -> CrashState:
-        """Return the state of the nonempty ``cube`` that differs in the most writes from the set of writes ``away``."""
+        """Return the state of the nonempty ``cube`` that differs most from ``away``, a set of writes: it has or lacks
+        the most writes that ``away`` lacks or has."""
         found = [
             point.durable | cube.kept | (point.pending & ~cube.lost & ~away)
             for point, count in zip(self._points, self._counts(cube), strict=True)
@@ -108,8 +109,9 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Yield the nonempty parts of ``cube``. In one part, each sector of ``composer.sectors[places]`` has one
-        content. There may be very many parts. Two parts may have equal contents."""
+        """Divide ``cube``, and yield the nonempty parts. In all states of one part, the same write shows in each of the
+        sectors ``composer.sectors[places]``, so these sectors have the same contents. There may be very many parts. Two
+        parts may have equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

@@ -45,8 +45,8 @@ def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, i
 
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
-    """Yield the states of whole writes at growth point ``number`` that differ by ``departure`` writes from a clean
-    prefix. ``departure`` is 0 to ``FARTHEST``. States near the longest prefix come first; a state may come twice."""
+    """Yield the states of whole writes at growth point ``number`` that differ from a clean prefix by exactly
+    ``departure`` writes (0 to ``FARTHEST``). States near the longest prefix come first. A state may come twice."""
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes
     for length in range(len(writes), -1, -1):

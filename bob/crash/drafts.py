@@ -29,7 +29,8 @@ BLOCK_BYTES = 4096
 
 
 class Draft(NamedTuple):
-    """A proposed state at growth point number ``point``. Bit i of ``kept`` is set only if write i is there whole."""
+    """A proposed state at growth point number ``point``. Bit i of ``kept`` is set only if write i is on the medium as a
+    whole."""
 
     point: int
     kept: int
@@ -54,8 +55,9 @@ def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
 
 
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
-    """Return the state with the whole writes ``medium`` and the writes ``torn``. It is of the last point, from number
-    ``legal_at`` on, where it is legal."""
+    """Return the crash state with the whole writes ``medium`` (a bit mask) and the torn writes ``torn``. The state is
+    legal at growth point number ``legal_at``, and perhaps at later points. The result refers to the last point where it
+    is legal, so that equal states become equal objects."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
@@ -96,16 +98,17 @@ def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator
 
 
 def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
-    """Yield states with one torn pending write. It is torn at each boundary, only its head or its tail is there, and
-    all other pending writes are there or none."""
+    """Yield states with one torn pending write. Each pending write is torn at each of its :func:`boundaries`. Either
+    the part before the boundary is on the medium or the part after it. All other pending writes are on the medium, or
+    none of them is."""
     return interleave(_tears(point, index, trace, model) for index in point.writes)
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Return the places where bob tears write ``index``: numbers of units in its head, ascending. For a write of up to
-    64 units these are all boundaries. For a longer write they are the first and last eight, the powers of two, and
-    sector boundaries. For a write of more than 64 sectors, up to 64 boundaries of the device's 4 KiB blocks replace
-    the sector boundaries."""
+    """Return where bob tears write ``index``. Each number is a count of units before the tear; the numbers ascend. For
+    a write of up to 64 units these are all boundaries between units. For a longer write they are the first and last
+    eight, the powers of two, and sector boundaries. For a write of more than 64 sectors, up to 64 boundaries of the
+    device's 4 KiB blocks replace the sector boundaries."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)
@@ -119,8 +122,8 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 
 def parts(items: Sequence[int]) -> Iterator[int]:
-    """Yield unions of ``items`` (bit masks). For up to four items these are all nonempty unions. For more, they are
-    each prefix of the items, each suffix, and each single item."""
+    """Yield unions of some of ``items``, which are bit masks. For up to four items these are all nonempty unions. For
+    more items, these are the unions of the first k items, the unions of the last k items, and each single item."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))

@@ -1,10 +1,14 @@
 """The content of the medium in a crash state, computed in time proportional to the sectors that may change.
 
-The *base* is the medium before the recording. The *floor* is the writes that are durable in every state, and the
+The *base* is the medium before the recording. The *floor* is the set of writes that are durable in every state, and the
 *ground* is the base with the floor on top. The *payload* has the data of all writes.
 
-A state is a vector with one number for each sector that writes beyond the floor touch. The number 0 stands for "as in
-the ground", and n + 1 for sector n of the payload.
+Only some sectors differ between states: those that a write outside of the floor covers. A state is computed as a vector
+with one number for each of these sectors. The number 0 means that the sector is as in the ground. The number n + 1
+means that it has the content of sector n of the payload.
+
+An *entry* is one sector of one write outside of the floor. A *run* is a series of sectors that also follow each other
+in the payload: (first sector, first sector in the payload, number of sectors).
 """
 
 import hashlib
@@ -86,8 +90,9 @@ class LandedSector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
-    """The state at a growth point without pending writes, and the entries of the pending writes. ``visible`` marks the
-    entries that no later durable write hides (None: all)."""
+    """The state at a growth point that lacks all pending writes (its ``vector``), and the ``entries`` (sectors of
+    writes) that belong to pending writes. ``visible`` marks those entries that no later durable write hides (None: all
+    are visible)."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -95,9 +100,10 @@ class _DurableImage:
 
 
 class Composer:
-    """The contents of the crash states of one trace. The states must be legal (``bob.crash.state.check_state``).
-    ``base_sector(n)`` returns the 512 bytes of sector ``n``, counted over all devices end to end. ``sectors`` are
-    the sectors that the writes above the floor touch, ascending."""
+    """A calculator of the contents of the crash states of one trace. The states must be legal
+    (``bob.crash.state.check_state``). ``base_sector(n)`` returns the 512 bytes of sector ``n`` of the base; sectors are
+    counted over all devices end to end. ``sectors`` lists, ascending, the sectors that the writes outside of the floor
+    cover."""
 
     def __init__(
         self,
@@ -155,7 +161,8 @@ class Composer:
         return below, base, np.array(apart, dtype=np.int64), beside
 
     def contents(self, state: CrashState) -> NDArray[np.int32]:
-        """Return a number for the content of each of ``sectors``. Equal numbers in two states mean equal contents."""
+        """Return, for each of ``sectors``, a number that stands for its content in ``state``. Equal numbers mean equal
+        contents, also if they come from two states."""
         vector = self._compose(state)  # first, since it may add to the payload
         return self._payload.contents.take(vector)
 
@@ -174,13 +181,14 @@ class Composer:
         return layers
 
     def delta(self, state: CrashState) -> tuple[ByteRun, ...]:
-        """Return the runs that turn the ground into ``state``. Their sectors ascend, and none occurs twice."""
+        """Return the runs of sectors that turn the ground into ``state``. Their sectors ascend, and none occurs
+        twice."""
         vector = self._compose(state)
         changed = np.flatnonzero(vector)
         return _runs(self.sectors[changed], vector[changed] - 1)
 
     def floor_delta(self) -> tuple[ByteRun, ...]:
-        """Return the runs that turn the base into the ground."""
+        """Return the runs of sectors that turn the base into the ground."""
         sectors = sorted(self._floor)
         return _runs(np.array(sectors, dtype=np.int64), np.array([self._floor[s] for s in sectors], dtype=np.int64))
 
@@ -222,8 +230,8 @@ class Composer:
         return self._payload.sector(self._floor[sector]) if sector in self._floor else self._base_sector(sector)
 
     def _compose(self, state: CrashState) -> NDArray[np.int32]:
-        """Return the vector of ``state``. Keep it for the next call, since a caller asks first for a state's key, then
-        for its delta."""
+        """Return the vector of ``state``. The last vector is remembered, because a caller asks first for a state's key,
+        and then for its delta."""
         if state == self._composed[0]:
             return self._composed[1]
         durable = self._durable_at(state.point)
@@ -243,8 +251,8 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Add the sectors of torn writes to ``chosen``. Return the places of sectors with a tear inside, for
-        ``_mix``."""
+        """Mark in ``chosen`` the whole sectors of torn writes that are on the medium. Return the places (indexes in
+        ``sectors``) of sectors that are torn inside, whose contents :meth:`_mix` computes."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])
@@ -289,7 +297,8 @@ class Composer:
 
 
 def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[ByteRun, ...]:
-    """Return sectors, which ascend, and their payload sectors as runs. In a run, both numbers go up by one."""
+    """Group sectors into runs. ``sectors`` ascend, and ``payload[i]`` is the payload sector with the content of
+    ``sectors[i]``. Within a run, both numbers go up by one."""
     if not len(sectors):
         return ()
     broken = (sectors[1:] - sectors[:-1] != 1) | (payload[1:] - payload[:-1] != 1)

@@ -19,9 +19,9 @@ class Neighbours:
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """Yield two groups of neighbours of ``state``, each with the index of the write that differs. In the first
-        group, the write is a departure from the nearest clean prefixes; in the second, any other pending write. A
-        group of more than ``MOST`` writes is left empty."""
+        """Yield two groups of neighbours of ``state``. Each neighbour comes with the index of the write that makes the
+        difference. In the first group, that write is a departure from the nearest clean prefixes; in the second group,
+        it is any other pending write. A group that would have more than ``MOST`` writes is empty instead."""
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
@@ -42,8 +42,9 @@ class Neighbours:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the causes (indexes of writes). If the state differs only in one of these writes, it ``is_fine``. Writes
-    that are not departures from a clean prefix count only if no departure is a cause."""
+    """Return the writes (indexes) that cause a violation in ``state``. A write is a cause if the state becomes one that
+    ``is_fine`` when only this write changes. Writes that are not departures from a clean prefix are tried only if no
+    departure is a cause."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

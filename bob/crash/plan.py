@@ -36,7 +36,8 @@ class Plan:
 
     @property
     def controls(self) -> tuple[CrashState, ...]:
-        """The two control states: with only the writes that are durable at the start, and with every write."""
+        """The two control states. The first has only the writes that are durable at the start of the window; the second
+        has every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     @property
@@ -53,12 +54,12 @@ class Plan:
         return part
 
     def in_whole(self, state: CrashState) -> CrashState:
-        """Return a state of this plan as a state of the whole trace."""
+        """Return ``state``, a state of this plan, with its growth point numbered as in the plan of the whole trace."""
         return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
-        """Return the search of up to ``budget`` single states: only torn ones (``torn``), only whole ones (False), or
-        both (None)."""
+        """Return the search of up to ``budget`` single states. With ``torn=True`` it yields only states with torn
+        writes, with False only states of whole writes, and with None both."""
         return StateSearch(
             self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn
         )
@@ -71,8 +72,8 @@ class Plan:
         return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
-        """Return the sectors of ``state`` on top of the base: (first sector, data). The floor, the writes that are
-        durable in every state, comes first."""
+        """Return what ``state`` changes in the base, as pairs of first sector and data. The floor (the writes that are
+        durable in every state) comes first."""
         delta = self.composer.delta(state)
         payload = self.composer.payload_since(0)
         return [
@@ -85,7 +86,7 @@ class Plan:
 
 
 def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
-    """Return for each operation of the workload the indexes of the writes that carry its data."""
+    """Return, for each operation of the workload that wrote data, the indexes of the writes that carry this data."""
     writes: dict[int, set[int]] = {}
     for write in trace.writes:
         for operation in operations_in(write.data):

@@ -14,8 +14,8 @@ MOST_TORN_AT_ONCE = 3  # torn writes in a random state: more would explain no mo
 
 
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Yield every legal state once, in a random order. Write i can be torn into ``units[i]`` parts (1: not at all). A
-    list of the numbers of all states is in memory."""
+    """Yield every legal state once, in a random order. Write i can be torn into ``units[i]`` parts (1: not at all).
+    This takes memory in proportion to the number of states."""
     ends = list(accumulate(_states(point, units) for point in points))
     order = list(range(ends[-1]))
     rng.shuffle(order)
@@ -80,8 +80,9 @@ def _states(point: SearchPoint, units: Sequence[int]) -> int:
 
 
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
-    """Return state number ``number`` of the states that ``point`` has and the next point lacks. The units of the writes
-    that become durable are the low digit of the number, and are never all there."""
+    """Return state number ``number`` among the states that ``point`` has and the next point lacks. In such a state,
+    some unit of the writes ``point.becoming`` is missing. The number has two digits: the low digit says which units of
+    these writes are there, the high digit which units of the other pending writes."""
     first = indexes(point.writes, point.becoming)
     becoming = sum(units[index] for index in first)
     high, low = divmod(number, max((1 << becoming) - 1, 1))

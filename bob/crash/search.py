@@ -1,8 +1,9 @@
 """The order of search: which legal crash states bob tries if the budget does not suffice for all (docs/design.md,
 section 3).
 
-Each kind of state is a stage, which goes round the growth points. Stages take turns, so a small budget sees every kind.
-If all states of whole writes fit into three quarters of the budget, the search reserves room for them.
+A *stage* yields the states of one kind. It takes them from all growth points in turn. Stages take turns, too, so a
+small budget sees every kind. If all states of whole writes fit into three quarters of the budget, the search reserves
+room for them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -45,8 +46,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateKind:
-    """A kind of state. The search takes ``turn`` new states of the kind at a time. ``tears`` says that they may be
-    torn."""
+    """A kind of state. At each of its turns, the search takes ``turn`` new states of the kind. ``tears`` says that the
+    states may be torn."""
 
     name: str
     turn: int
@@ -93,7 +94,8 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """The number of legal states of whole writes with the contents of some candidate so far."""
+        """The number of legal states of whole writes that the candidates so far cover: those whose contents equal the
+        contents of a candidate."""
         return len(self._known_whole)
 
     @property
@@ -102,8 +104,8 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def exhaustive(self) -> str | None:
-        """The kind of states that are all explored once each candidate has an outcome: "sectors" (torn ones included),
-        "writes" or None."""
+        """The kind of legal states that are all explored once each candidate has an outcome. "writes" means all states
+        of whole writes, "sectors" also all torn states, and None neither."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

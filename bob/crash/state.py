@@ -39,7 +39,8 @@ class WritePiece:
 def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
-    """Return the pieces of writes on top of the base, durable writes included, in the order of landing."""
+    """Return the pieces of writes that are on top of the base in ``state``, durable writes included, in the order of
+    landing."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []

@@ -42,12 +42,12 @@ class WriteUnits:
         return self._first[write] + (self._starts[write] + sector * SECTOR_BYTES) // self._sizes.atomic_write_bytes
 
     def separate(self, state: CrashState) -> bool:
-        """Return whether each tear of ``state`` is between two parts, not inside of one."""
+        """Return whether all tears in ``state`` lie between two parts, and none inside of a part."""
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
 
     def whole(self, cube: Cube) -> Cube:
-        """Return, as a cube of writes, the states of whole writes in ``cube``, a cube of parts. The result may be
-        empty."""
+        """Return the states of ``cube``, a cube of parts, that lack torn writes. The result is a cube of writes, and
+        may be empty."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:

@@ -19,12 +19,14 @@ device."""
 
 
 class LayerFailed(Denial):
-    """An error: a layer does not start. For a crash state, that is an outcome."""
+    """An error: a layer (such as RAID) does not start. If a crash state causes the error, the error is the outcome of
+    that state."""
 
 
 class Assembly:
-    """The device that is mounted: ``layers`` (from the bottom up) over ``disks`` (paths), without the disks ``lost``
-    (numbers). A ``with`` block assembles it. If ``makes``, the first assembly also makes the layers."""
+    """The device that is mounted. ``disks`` are the paths of its disks, and ``layers`` lie over the disks (from the
+    bottom up). The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If ``makes``,
+    the first assembly also creates the layers on the disks, for example by writing superblocks."""
 
     def __init__(
         self,

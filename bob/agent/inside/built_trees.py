@@ -1,6 +1,6 @@
-"""Build the trees that a model allows, in memory, and run a program's checker on them. A tree is a list of entries,
-parents first. Contents are numbered chunks. The guest keeps the chunks, because the trees of one program share nearly
-all of them."""
+"""Build the trees that a persistence model allows, in memory, and run a program's checker on them. A tree is a list of
+entries; a directory comes before the entries in it. Contents are numbered chunks. The guest keeps the chunks between
+requests, because the trees of one program share nearly all of them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ def check_built(
     lengths: list[int],
     blob: bytes,
 ) -> Reply:
-    """Build each of ``trees``, and run the program's checker on it. ``told`` is the program's output before each crash
-    (one character for each byte). An entry of a tree is [path, kind, inode, mode, uid, gid, size, target, chunk
-    numbers, pairs of extended attribute and chunk number]; ``root`` is [mode, uid, gid] of the root directory.
+    """Build each of ``trees``, and run the program's checker on it. ``told[i]`` is the program's output before the
+    crash that leaves ``trees[i]`` (one character for each byte). An entry of a tree is [path, kind, inode, mode, uid,
+    gid, size, target, chunk numbers, pairs of extended attribute and chunk number]. ``root`` is [mode, uid, gid] of the
+    root directory.
 
-    ``blob`` has new chunks, of these ``lengths``. ``spoilers`` are as in ``observer.check_program``. In the reply,
-    ``answers`` has pairs of exit code and output, and ``without`` the names of attributes that tmpfs refuses."""
+    ``spoilers[i]`` is a script that damages ``trees[i]`` before the check (:func:`spoil_and_check`). ``blob`` has new
+    chunks one after the other, and ``lengths`` has their lengths. In the reply, ``answers`` has pairs of exit code and
+    output, and ``without`` has the names of the extended attributes that tmpfs refuses.
+    """
     position = 0
     for length in lengths:
         chunks.append(blob[position : position + length])
@@ -58,8 +61,9 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Run the program's checker on the mounted state. The ``spoiler`` first damages the state: it is the name of a
-    script, :data:`EMPTIED`, or "" for no damage. ``told`` is the program's output before the crash."""
+    """Damage the mounted state by the ``spoiler``, and then run the program's checker on the state. The ``spoiler`` is
+    the name of a script, :data:`EMPTIED` (remove everything), or "" for no damage. ``told`` is the program's output
+    before the crash."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"cannot empty the tree: {fault}")

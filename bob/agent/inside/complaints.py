@@ -23,9 +23,9 @@ MOST_LINES = 4
 
 
 class Complaints:
-    """The kernel's complaints about states, numbered from 1 on; complaints that differ only in digits share a number.
-    ``new`` has the (kind, words) of each complaint that the host does not have yet. A line that matches a regular
-    expression of ``expected`` does not count."""
+    """The kernel's complaints about states, numbered from 1 on. Complaints that differ only in digits get the same
+    number. ``new`` has the complaints that the host does not have yet, as pairs of kind and words. Lines of the kernel
+    that match a regular expression in ``expected`` do not count as complaints."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []
@@ -39,8 +39,9 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state, from the kernel's ``lines`` during its mount. The number is
-        0 if the kernel did not complain, or refused the mount without a warning."""
+        """Return the number of the complaint that the kernel's ``lines`` during the mount of a state make. The number
+        is 0 if the kernel did not complain, or if it refused the mount without a warning. ``mounted`` says whether the
+        state mounted, and ``read_only`` whether the kernel then made it read-only."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):

@@ -76,8 +76,8 @@ def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001
 
 
 class Loop:
-    """A loop device over ``length`` bytes (0: all) of the file ``path`` from byte ``start`` on. If it is ``volatile``,
-    it has a write cache, and so gets flushes."""
+    """A loop device. It shows the ``length`` bytes (0: all) of the file ``path`` from byte ``start`` on. If it is
+    ``volatile``, it reports a write cache, so the kernel sends flushes to it."""
 
     attached: ClassVar[list[Loop]] = []  # all loop devices of this agent, to be removed after a failure
 
@@ -136,8 +136,8 @@ def make_mapped(name: str, sectors: int, target: str, parameters: str) -> int:
 
 
 def make_table(name: str, targets: list[tuple[int, int, str, str]]) -> int:
-    """Make the device-mapper device ``name`` from targets (start, sectors, type, parameters). Return its minor
-    number."""
+    """Make the device-mapper device ``name`` from several ``targets``, each as (start, sectors, type, parameters).
+    Return the minor number of the device."""
     table = b"".join(_target(*target) for target in targets)
     try:
         minor = _command(DEV_CREATE, name)
@@ -247,7 +247,8 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _made() -> dict[str, bool]:
-    """Return bob's devices of device-mapper and md, and for each whether another device is on top of it."""
+    """Return the names of bob's devices of device-mapper and md. The value of each name says whether another device
+    lies on top of that device."""
     found = {}
     for device in os.listdir("/sys/block"):
         with suppress(FileNotFoundError):  # md removes an array some time after its stop
@@ -315,8 +316,9 @@ def with_device(command: list[str], device: str) -> list[str]:
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a program on ``device``, and return its exit code (negative: the signal), even if it fails. This starts
-    faster than subprocess does. ``output`` is a descriptor for the program's output (None: it is dropped)."""
+    """Run a program on ``device``, and return its exit code (negative: the signal that ended it). A failure raises no
+    error. This starts faster than subprocess does. ``output`` is a descriptor for the program's output (None: the
+    output is dropped)."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:

@@ -1,5 +1,6 @@
-"""The host's description of a recording: the subject (what is crashed), the work (what runs on it) and the manner (how
-it is recorded). Both ends of the agent use these types. In a frame, each is a JSON array of its fields."""
+"""The host's description of a recording. It has the subject (the file system that is crashed), the work (operations or
+a program that runs on the file system) and the manner (how to record). Both ends of the agent use these types. In a
+frame, each is a JSON array of its fields."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ TIMELINE_KIB = 8 * 1024
 
 
 class LayerDocument(NamedTuple):
-    """A layer, which makes one device of ``sectors`` from the devices ``below``. These have numbers: first come the
-    disks, then the layers from the bottom up. The fields are those of :class:`bob.subject.layer.Layer`; commands are
-    lists of words."""
+    """A layer, such as RAID. It makes one device of ``sectors`` sectors from the devices ``below``. Devices have
+    numbers: first come the disks, then the layers from the bottom up. The fields are those of
+    :class:`bob.subject.layer.Layer`; each command is a list of words."""
 
     name: str
     below: list[int]
@@ -25,10 +26,11 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """The file system that is crashed, without its disks. Commands are lists of words, and the word ``DEVICE`` stands
-    for the device. The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount
-    ``options`` include what the user added. ``layers`` go from the bottom up; without layers there is one disk. The
-    disks ``missing`` (numbers) failed before the operations. The disks ``lost`` are not there after the crash."""
+    """The file system that is crashed, without its disks. Each command is a list of words, and the word ``DEVICE``
+    stands for the device. The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount
+    ``options`` include what the user added. ``layers`` go from the bottom up; without layers there is one disk.
+    ``missing`` has the numbers of the disks that had failed before the operations, ``lost`` the numbers of the disks
+    that are not there after the crash."""
 
     driver: str
     options: str
@@ -48,9 +50,10 @@ class SubjectDocument(NamedTuple):
 
 
 class OperationsDocument(NamedTuple):
-    """The operations of a workload and its ``finish``, as bob/record/encode.py makes them. The blob of the request has
-    their data. A ``natural`` finish waits until the disks are quiet. ``phase`` (seconds) is the wait before the first
-    operation. The agent calls stat on ``paths`` before and after the operations."""
+    """The operations of a workload, and its ``finish`` (the operations that end it), as bob/record/encode.py makes
+    them. The blob of the request has the data that they write. If ``natural``, the workload ends with a wait until the
+    disks are quiet. ``phase`` is a wait (seconds) before the first operation. The agent calls stat on ``paths`` before
+    and after the operations."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -72,8 +75,8 @@ class ScriptsDocument(NamedTuple):
 
 class Manner(NamedTuple):
     """How to record. ``completion`` says when disks complete writes (a value of Completion). ``deadline`` is how many
-    seconds to wait for quiet disks. ``virtual``: the guest's clock is virtual. ``narrates``: the agent prints each step
-    on the console before it begins the step."""
+    seconds to wait at most until the disks are quiet. ``virtual`` says that the guest's clock is virtual. If the agent
+    ``narrates``, it prints each step on the console before it begins the step."""
 
     completion: str
     deadline: float

@@ -88,8 +88,8 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """Make a link for each program of ``STAND_INS`` that is missing, under its name, to this machine's usual
-    program."""
+    """Stand in for missing programs: if this machine lacks a program of ``STAND_INS``, make a link with that name to
+    the program that the machine usually has in its place."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)
@@ -98,7 +98,7 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """Return ``handler``, wrapped. It sets the wall clock; the wrapper restores the clock afterwards."""
+    """Return a function that calls ``handler``, and then restores the wall clock, which the handler sets."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()

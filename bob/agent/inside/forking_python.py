@@ -24,10 +24,13 @@ LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork a checker for each message on ``end``, the socket to the agent. Return if the agent has closed the socket,
-    or if a fork would differ from a new Python. In the fork, return when the checker ends. Only the imports at the head
-    of ``script`` that precede imports of its own modules run early, because other lines may change what later imports
-    do."""
+    """Fork a checker for each message on ``end``, the socket to the agent. Return when the agent has closed the socket,
+    or at once if a fork would differ from a new Python. Each fork returns from this function, too, when its checker has
+    ended.
+
+    Before the first fork, this process runs imports at the head of ``script``. It runs only those before the first
+    import of the program's own modules, because other lines may change what later imports do.
+    """
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -74,8 +77,9 @@ def serve(script: str, end: socket.socket) -> None:
 
 
 class Libraries:
-    """The modules that were imported early. To free them at exit would take longer than the checker's work. ``status``
-    is the checker's exit code, if Python has no more to say about it."""
+    """The modules that were imported before the fork. At exit, Python would free them, which takes longer than the
+    checker's work. So this class prevents that. ``status`` is the checker's exit code. It is None as long as Python
+    itself may still change the exit code."""
 
     def __init__(self) -> None:
         self.status: int | None = None
@@ -108,7 +112,8 @@ class Libraries:
 
 
 def _is_flushed(file: object) -> bool:
-    """Return whether Python's own output has been written: else the exit code is Python's, too."""
+    """Return whether ``file``, one of Python's own outputs, has been written completely. If not, Python may still fail
+    to write it, and then chooses another exit code."""
     if type(file) is not TextIOWrapper or file.closed or file.fileno() > 2:
         return False
     with suppress(Exception):

@@ -31,10 +31,13 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class DeviceImage:
-    """The ``length`` bytes of a device. They are in the new file ``path``, in ``memory``, or, if neither is given, in
-    anonymous memory. Under emulation page faults and copies are slow. It is also slow to compare two pages that share
-    an entry of QEMU's TLB (256 entries or more). So images lie in huge pages, half a TLB away from the image
-    ``beside``: a comparison of 32 MiB takes 50 ms, not 475."""
+    """The contents of a device, ``length`` bytes. They are in the new file ``path``, in ``memory``, or, if neither is
+    given, in anonymous memory.
+
+    Under emulation, page faults and copies are slow. It is also slow to compare two pages that share an entry of QEMU's
+    TLB (256 entries or more). So an image lies in huge pages, and is half a TLB away from the image ``beside``, with
+    which it is compared. Then a comparison of 32 MiB takes 50 ms, not 475.
+    """
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
@@ -82,7 +85,7 @@ class DeviceImage:
 
 
 class PatternImage:
-    """A medium filled with the bytes ``cell``, repeated."""
+    """An image of a medium that is full of the bytes ``cell``, repeated."""
 
     def __init__(self, cell: bytes) -> None:
         self._piece = cell * (STEPS[0] // len(cell))
@@ -99,8 +102,8 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return the runs where ``image`` differs from the image that ``other`` maps, in blocks of the smallest step. Only
-    the runs ``within`` are compared, if given."""
+    """Return the runs of sectors where ``image`` differs from another image, in blocks of the smallest step. ``other``
+    returns the address in memory of a byte of the other image. If ``within`` is given, only these runs are compared."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:
@@ -123,8 +126,8 @@ def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
 
 
 def merged(runs: Runs) -> Runs:
-    """Return ascending runs that cover ``runs``. A gap of up to :data:`GAP` sectors between two runs is covered,
-    too."""
+    """Return ascending runs of sectors that together cover ``runs``. They also cover gaps of up to :data:`GAP` sectors
+    between two runs."""
     covering: Runs = []
     first, end = 0, -1
     for sector, count in sorted(runs):
@@ -140,7 +143,8 @@ def merged(runs: Runs) -> Runs:
 
 
 def outside(run: tuple[int, int], places: Runs) -> Runs:
-    """Return the parts of ``run`` that lie outside of ``places``, which are sorted and may overlap."""
+    """Return the parts of ``run`` that lie outside of ``places``. All are runs of sectors; the places are sorted, and
+    may overlap."""
     parts: Runs = []
     start, end = run[0], sum(run)
     for first, count in places:

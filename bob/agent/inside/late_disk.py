@@ -38,8 +38,8 @@ SETTLED_SECONDS = 0.01  # so long without a request, the disk completes a write:
 
 
 class LateDisk:
-    """Disk ``number``: the ``length`` bytes of the file ``work`` from byte ``start`` on. It completes its ``youngest``
-    write first, or else its oldest."""
+    """The disk with number ``number``. Its content is the ``length`` bytes of the file ``work`` from byte ``start`` on.
+    If ``youngest``, it completes the write that came last first; otherwise it completes the oldest write first."""
 
     attached: ClassVar[list[LateDisk]] = []  # all disks that exist: the next recording may use them again
 
@@ -81,9 +81,10 @@ class LateDisk:
 
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
-    """Return disks over ``spans`` (start and length, bytes) of the file ``work``. They are the disks of the last
-    recording, if these have the same spans, because to make a disk takes a third of a recording's time. The page cache
-    of a disk holds nothing from the last recording: device-mapper, which is above, passes bios on."""
+    """Return one disk for each of ``spans``, which are pairs of start and length (bytes) in the file ``work``. If the
+    last recording had the same spans, return its disks again, because to make a disk takes a third of a recording's
+    time. The page cache of a disk holds nothing from the last recording: device-mapper, which lies above, passes bios
+    on without the cache."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
@@ -98,9 +99,10 @@ def clear_late_disks() -> None:
 
 
 class LateServer:
-    """A server that answers the kernel's nbd requests on ``peer``, until ``control`` closes. Its disk is ``length``
-    bytes of the file ``disk`` from byte ``start`` on. It carries out a write at once, but reports it as complete only
-    when the machine is idle, the ``youngest`` or else the oldest write first. A flush does not wait."""
+    """A server that answers the kernel's nbd requests on the socket ``peer``, until ``control`` closes. The content of
+    its disk is ``length`` bytes of the file ``disk`` from byte ``start`` on. It carries out a write at once, but
+    reports the write as complete only when the machine is idle. If several writes wait, it then reports the
+    ``youngest`` first, or else the oldest. A flush does not wait."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

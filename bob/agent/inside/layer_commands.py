@@ -28,12 +28,14 @@ MOST_ARRAYS = 8  # in a layer
 
 
 def does_without(layer: LayerDocument) -> bool:
-    """Return whether a device below the layer may be missing. The layer's own rules then decide whether it starts."""
+    """Return whether the layer may be started although a device below it is missing. The layer's own rules (those of
+    RAID, for example) then decide whether the start succeeds."""
     return any(command[0] == "md" for command in layer.start)
 
 
 class StartedLayer:
-    """Layer ``number`` over the devices ``below`` (paths). ``path`` is the path of the device that the layer makes."""
+    """Layer number ``number``, such as RAID. It lies over the devices ``below`` (paths), and ``path`` is the path of
+    the device that it makes."""
 
     def __init__(self, number: int, layer: LayerDocument, below: Sequence[str]) -> None:
         self._number, self._layer = number, layer
@@ -42,8 +44,8 @@ class StartedLayer:
         self.path = layer.device
 
     def make(self) -> None:
-        """Carry out the commands that make the layer. They run only once for its disks. Then remove the devices that dm
-        and md made meanwhile."""
+        """Carry out the commands that make the layer. This happens only once for a set of disks. Then remove the
+        devices that the verbs ``dm`` and ``md`` made meanwhile."""
         self._carry_out(self._layer.make)
         self.remove_devices()
 
@@ -60,8 +62,8 @@ class StartedLayer:
             )
 
     def stop(self) -> None:
-        """Carry out the commands that stop the layer, even if it failed to start. Then remove the devices that dm and
-        md made, the last one first."""
+        """Carry out the commands that stop the layer, even if the layer failed to start. Then remove the devices that
+        the verbs ``dm`` and ``md`` made, the last one first."""
         self._carry_out(self._layer.stop)
         self.remove_devices()
 

@@ -47,18 +47,23 @@ EntryTree = tuple[tuple[str, TreeEntry], ...]  # (path, entry), by path
 
 
 class Pieces(NamedTuple):
-    """The data of a long file without its zeros: ``chunks``, and in ``places`` the offset (bytes) of each chunk."""
+    """The data of a long file, without its zeros. ``chunks`` has the pieces that are not all zeros, and ``places[i]``
+    is the offset (bytes) of ``chunks[i]`` in the file."""
 
     places: tuple[int, ...]
     chunks: tuple[bytes, ...]
 
 
 class Look:
-    """A reader of trees. It numbers the different chunks in files; ``new_chunks`` are those that the host does not have
-    yet. Without ``lasting_inodes`` the file system numbers its inodes anew at each mount, so each inode number is given
-    as 0. A reader that looks ``closely`` also reads the root directory, all times, flags, blocks, and files of any
-    length. It reads the order of names in a directory, too, and stores it in place of a link's target. This is all that
-    a program can learn through names. Only the file system's own names, such as lost+found, are then left out."""
+    """A reader of directory trees. It cuts the contents of files into chunks, and gives equal chunks the same number.
+    ``new_chunks`` are those that the host does not have yet. Without ``lasting_inodes``, the file system numbers its
+    inodes anew at each mount; then the reader gives 0 as each inode number.
+
+    A reader that looks ``closely`` reads all that a program can learn through names. It also reads the root directory,
+    all times, flags, blocks, and files of any length. It reads the order of names in a directory, too, and stores that
+    order in the field that has the target of a symbolic link. It leaves out only the file system's own names, such as
+    lost+found.
+    """
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root
@@ -73,8 +78,8 @@ class Look:
         or a time that this mount set."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return the entry of every name below the root. A time from ``since`` on (ns; None: from now on) counts as set
-        by recovery or by this reader."""
+        """Return the entry of every name below the root. If a time in an inode is ``since`` (ns) or later, the entry
+        says that recovery or this reader set it. If ``since`` is None, that holds for times from now on."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -112,8 +117,9 @@ class Look:
         return self._below(here, found)
 
     def _below(self, here: str, found: dict[str, TreeEntry]) -> list[str]:
-        """Add the names below the working directory, whose path is ``here``, to ``found``. Return the directories whose
-        paths are too long, which the caller enters."""
+        """Add an entry to ``found`` for every name below the working directory, whose path is ``here``. Leave out the
+        names in directories whose paths are too long. Return these directories; the caller changes into them and goes
+        on there."""
         folders, far = [""], []
         while folders:
             folder = folders.pop()
@@ -299,8 +305,8 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
-    """Return up to ``most`` bytes of a file without zeros and holes, then an error or None, and last whether the file
-    has more data."""
+    """Return the data of a file as up to ``most`` bytes, without its holes and without chunks of zeros. Then return the
+    error that ended the reading, or None. Last, return whether the file has more data than ``most`` bytes."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False
@@ -327,8 +333,9 @@ def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool
 
 
 def _next_data(fd: int, at: int, size: int) -> tuple[int, int] | None:
-    """Return start and end of the next stretch that may have data, in whole chunks; None at the end of the file. If the
-    file system does not report holes (ext2, vfat), the stretch is all that follows."""
+    """Return the start and the end of the next part of the file, from byte ``at`` on, that may have data. Both are
+    rounded outward to whole chunks. Return None at the end of the file. If the file system does not report holes (ext2,
+    vfat), that part is everything up to the end."""
     if at >= size:
         return None
     try:
@@ -352,7 +359,8 @@ def is_of_the_file_system(name: str) -> bool:
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """Return permission bits, user, group and mtime (ns). mtime is 0 if it was set during the recording or later."""
+    """Return the permission bits, user, group and mtime (ns) of an inode. The mtime is given as 0 if it was set during
+    the recording or later."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 

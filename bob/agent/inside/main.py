@@ -72,9 +72,9 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function``, wrapped. Before it runs, remains of an earlier failure are removed; if it fails, its own
-    remains are removed. The scratch device (of crash states) is removed first, unless ``function`` ``observes`` crash
-    states and needs the device."""
+    """Return a function that calls ``function``, but first removes what an earlier failure left. If the call fails, the
+    returned function also removes what the call left. It removes the scratch device, which holds crash states, before
+    the call, unless ``function`` ``observes`` crash states and needs the device."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

@@ -1,7 +1,8 @@
-"""The contents of the probed device: packed base images, and one *medium*, which is a pair of images of the device. A
-crash state changes the image ``work``; afterwards only the changed parts are copied back from the image ``pristine``,
-never a whole image. After a failure the content of ``work`` is unknown, so :func:`drop` the medium. A device without a
-base image is full of the bytes ``cell``, bob's pattern for stale data."""
+"""The contents of the probed device. There are packed base images (the content before a recording), and one *medium*,
+which is a pair of images of the device, ``pristine`` and ``work``. A crash state changes the image ``work``. Afterwards
+only the changed parts are copied back from the image ``pristine``, never a whole image. After a failure the content of
+``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is full of the bytes
+``cell``, bob's repeated pattern for stale data."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ WHOLE_EVERY = 10  # one comparison in so many covers the whole images (1.4 ms pe
 
 @dataclass(frozen=True)
 class PackedBase:
-    """A base image: the contents of all ``disks`` (lengths in bytes), end to end, stored as a difference from a device
-    full of the bytes ``cell``."""
+    """A base image: the contents of several disks, end to end. ``disks`` has their lengths in bytes. ``packed`` has
+    only the difference from a device that is full of the bytes ``cell``, repeated."""
 
     disks: tuple[int, ...]
     cell: bytes
@@ -31,9 +32,9 @@ class PackedBase:
 
 
 class ScratchMedium:
-    """The images ``pristine`` and ``work``, which are equal except while a crash state is in use. Both are full of
-    ``cell`` while no base image is loaded. ``work`` is a file (for a loop device), or the guest's memory from
-    ``address`` on (for a :class:`RamDisk`)."""
+    """The images ``pristine`` and ``work``, which are equal except while a crash state is in use. While no base image
+    is loaded, both are full of the bytes ``cell``, repeated. ``work`` is a file (for a loop device), or the guest's
+    memory from ``address`` on (for a :class:`RamDisk`)."""
 
     def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length
@@ -70,8 +71,8 @@ class ScratchMedium:
         self._loaded = name
 
     def adopt(self, name: str) -> Runs:
-        """Make the present content of ``work`` the base image ``name``; return where it differs from a medium full of
-        ``cell``. No base may be loaded."""
+        """Make the present content of ``work`` the base image ``name``. Return the runs of sectors where it differs
+        from a medium full of ``cell``. The caller must not have loaded another base image."""
         runs = differing(self.work, self.stale.address)
         self.pristine.copy(self.work, runs)
         self._loaded, self._written = name, runs
@@ -82,8 +83,8 @@ class ScratchMedium:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Return where ``work`` differs from ``pristine``. Only the runs ``written`` are compared, if given; one call
-        in :data:`WHOLE_EVERY` compares everything."""
+        """Return the runs of sectors where ``work`` differs from ``pristine``. If ``written`` is given, only these runs
+        are compared; but one call in :data:`WHOLE_EVERY` compares everything."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None
@@ -117,8 +118,8 @@ def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMe
 
 
 def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
-    """Return the medium with the base image ``name`` loaded. It is ``in_memory`` if asked and if there is enough
-    memory, else in a file. Raises Denial if the guest does not have the base image."""
+    """Return the medium with the base image ``name`` loaded. Its image ``work`` is in memory if ``in_memory`` is true
+    and the memory suffices; otherwise it is in a file. Raises Denial if the guest does not have the base image."""
     base = bases.get(name)
     if base is None:
         raise Denial(f"the guest lacks the base image {name}")

@@ -55,7 +55,8 @@ class KernelLog:
 
 
 class Mount:
-    """A mount(2) at ``ROOT`` that can be repeated. The flags ``more`` are added to those in ``options``."""
+    """A mount(2) at ``ROOT`` that can be repeated. ``options`` are mount options in one text. The flags of the further
+    mount options ``more`` are added."""
 
     def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = ()) -> None:
         words = [word for word in options.split(",") if word]

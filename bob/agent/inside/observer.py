@@ -45,13 +45,16 @@ def observe_prepare(
     closely: bool,
     blob: bytes,
 ) -> Reply:
-    """Prepare to observe the crash states of a workload. The scratch device gets the ``base`` image and the ``floor``,
-    the writes that all states share. ``blob`` is the payload, the data of all writes. Each state assembles the layers
-    of the ``subject``.
+    """Prepare to observe the crash states of a workload. The scratch device, on which bob builds them, gets the
+    ``base`` image (the content before the recording) and the ``floor`` (the writes that all states share). ``blob`` is
+    the payload, the data of all writes. Each state assembles the layers of the ``subject``, the file system and its
+    disks.
 
-    With ``reads``, replies have what recovery reads. If ``exempt`` is given, replies have what each state left in the
-    ``stretches``, and what it wrote outside of the stretches and of ``exempt`` (both are flat lists of first sector and
-    number of sectors). ``closely`` is as in :class:`bob.agent.inside.look.Look`."""
+    With ``reads``, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the mount
+    of each state wrote. They have the final contents of the ``stretches`` (as numbers). They have digests of other
+    writes, except for writes into ``exempt``. Both arguments name parts of the device, as flat lists of first sector
+    and number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
+    """
     global session, scratch
     end_session()
     over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
@@ -64,17 +67,22 @@ def observe_prepare(
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
-    """Return the outcomes of ``states``. Each state is a flat list of (sector, sector in the payload, number of
-    sectors); ``blob`` has more payload.
+    """Build, mount and read each of ``states``, and return the outcomes. A state is a flat list of (sector, sector in
+    the payload, number of sectors). ``blob`` has data to append to the payload.
 
-    The reply has the number of each state's outcome, and the JSON of each new outcome. Its blob has new chunks and
-    traces, and the header has their lengths. ``complaints`` has a number for each state (0: none), and
-    ``new_complaints`` has pairs of kind and words. If :func:`observe_prepare` asked for it, the reply also has traces
-    and the device's counts of sectors read. Then ``left`` has the numbers of the stretches that each state changed,
-    each with the number of the content, and ``elsewhere`` has the other writes with digests.
+    In the reply, ``outcomes[i]`` is the number of the outcome of state i, and ``new_outcomes`` has the JSON of outcomes
+    with new numbers. The blob of the reply has new chunks and traces; ``chunks`` and ``traces`` have their lengths.
+    ``complaints[i]`` is the number of the complaint about state i (0: the kernel did not complain), and
+    ``new_complaints`` has pairs of kind and words.
 
-    Without ``audit``, the reply is valid only after a later request with a good audit. Lookups of blocks are traced
-    only for the blocks ``lookups`` (first and last): for none if first > last, and for all if the list is empty."""
+    Some fields depend on what :func:`observe_prepare` asked for. ``traces`` and ``sectors_read`` say what recovery
+    read. ``left`` has, for each state, the stretches that the state changed, as pairs of the stretch's number and the
+    number of its content. ``elsewhere`` has the other writes, with digests.
+
+    Without ``audit``, the caller must not trust the reply until a later request with ``audit`` succeeds. ``lookups``
+    (first and last block) limits the trace of lookups in the page cache of the device: nothing is traced if first >
+    last, and all blocks are traced if the list is empty.
+    """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
@@ -109,9 +117,10 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
 
 
 def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
-    """Run the program's checker on each of ``states`` (as in :func:`observe`). ``told`` is the program's output before
-    each crash (one character for each byte). ``spoilers`` has, for each state, the name of a script that damages it
-    first, or "". In the reply, ``answers`` has pairs of exit code and output."""
+    """Run the program's checker on each of ``states``, which are as in :func:`observe`. ``told[i]`` is the program's
+    output before the crash that leaves ``states[i]`` (one character for each byte). ``spoilers[i]`` is the name of a
+    script that damages ``states[i]`` before the check, or "". In the reply, ``answers`` has pairs of exit code and
+    output."""
     with _untraced(blob) as under_way:
         answers = [
             under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))
@@ -121,7 +130,7 @@ def check_program(states: list[list[int]], told: list[str], spoilers: list[str],
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
-    """Return the image of one crash state before its mount, as differences from a device that was never written."""
+    """Return the image of one crash state before its mount, as differences from a device that was never written to."""
     under_way = _extended(blob)
     under_way.write(runs)
     work = under_way.medium.work
@@ -133,7 +142,8 @@ def state_image(runs: list[int], blob: bytes) -> Reply:
 
 
 def tamper(sector: int, blob: bytes) -> Reply:
-    """Change a sector of the scratch image, for tests: an undo that was forgotten would look like that."""
+    """Change a sector of the scratch image without a record of the change. With this request, tests show that bob would
+    notice if it forgot to undo a change."""
     image = _extended(blob).medium.work
     image.put(sector, bytes(byte ^ 0xFF for byte in image.get(sector, 1)))
     return {}, b""
@@ -141,8 +151,8 @@ def tamper(sector: int, blob: bytes) -> Reply:
 
 @contextmanager
 def _untraced(blob: bytes) -> Iterator[StateSession]:
-    """Yield the session, with ``blob`` added to its payload, while reads and lookups are not traced. At the end, audit
-    the session."""
+    """Yield the session, and do not trace reads and lookups in the block. First append ``blob`` to the session's
+    payload. At the end, check that the scratch image is as before (:meth:`StateSession.audit`)."""
     under_way = _extended(blob)
     under_way.scratch.look_out([1, 0])
     under_way.scratch.trace_reads(False)

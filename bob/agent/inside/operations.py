@@ -1,5 +1,6 @@
-"""Perform logical operations by plain system calls, as a program would: open the file, act on it, close it. A path
-without a slash is a handle, the name of a file that an earlier operation has opened and left open."""
+"""Perform logical operations by plain system calls, as a program would: open the file, act on it, close it. If a path
+lacks a slash, it is a *handle*. A handle is the name of an open file: an earlier operation opened the file, and left it
+open."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ class Operations:
         return None
 
     def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
-        """Write to an open file. The ``flags`` are those of pwritev2(2), in place of flags of open(2)."""
+        """Write ``data`` to an open file. The file is open already, so the ``flags`` are those of pwritev2(2), not of
+        open(2)."""
         flags |= RWF_APPEND if append else 0
         written = 0
         while written < len(data):
@@ -186,12 +188,13 @@ class Operations:
         time.sleep(seconds)
 
     def do_acknowledge(self, _text: str) -> None:
-        """Do nothing. The marks around each operation already show when the program acknowledged."""
+        """Do nothing. An acknowledgement is an operation only because of the marks that the agent writes before and
+        after each operation: they show when the program acknowledged."""
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
-        """Yield a file descriptor. For a path, the file is opened, and closed afterwards; the descriptor of a handle
-        stays open."""
+        """Yield a file descriptor for ``path``. If it is a real path, open the file, and close it afterwards. If it is
+        a handle, the descriptor is open already, and stays open."""
         if not path.startswith("/"):
             yield self.handles[path]
             return

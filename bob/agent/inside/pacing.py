@@ -25,11 +25,14 @@ _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
 class Neighbour:
-    """A file in the file system of type ``fs`` at ``root``, which bob syncs beside the workload. The file is unlinked
-    at once, so that checkers do not see it. It grows at each sync, because else reiserfs commits nothing
-    (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On btrfs, a sync of an unlinked file writes only that file's
-    data (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a sync of a named file logs only that file. So on btrfs
-    bob also asks for a commit, by the ioctl that is meant for snapshots."""
+    """A file beside the workload's files, in the file system of type ``fs`` at ``root``. bob writes to this file and
+    syncs it while the workload waits. The file is unlinked at once, so that checkers do not see it. It grows at each
+    sync, because reiserfs commits nothing otherwise (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c).
+
+    On btrfs, a sync of an unlinked file writes only that file's data (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c),
+    and a sync of a named file logs only that file. So on btrfs bob also asks for a commit, by the ioctl that is meant
+    for snapshots.
+    """
 
     def __init__(self, root: str, fs: str) -> None:
         self._fs = fs
@@ -50,16 +53,17 @@ class Neighbour:
 
 
 class PacedPipe(Ahead):
-    """Copy strace's output from ``pipe`` (a path; ``with`` makes the named pipe) into the file ``out``. After each
-    change below ``root``, stop strace for ``delay`` seconds; meanwhile the ``neighbour`` syncs."""
+    """A process that copies strace's output from ``pipe`` into the file ``out``. (``pipe`` is a path; entering a
+    ``with`` block makes the named pipe.) After each change below ``root``, it stops strace for ``delay`` seconds, and
+    so the program waits. Meanwhile the ``neighbour`` syncs its file."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)
         self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
 
     def finish(self) -> None:
-        """Wait until strace has ended. Raises Denial if this process failed after a call, or if the neighbour never saw
-        a call after which to sync."""
+        """Wait until strace has ended. Raises Denial if the process failed, or if the program never made a call after
+        which the neighbour could sync."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload saw no call to sync after")

@@ -51,8 +51,8 @@ class Port(io.RawIOBase):
 
 
 def open_port() -> tuple[BinaryIO, BinaryIO] | None:
-    """Return the port as a pair of streams, to read from and to write to. Return None if the guest lacks a port, or if
-    a host process is not at the other end."""
+    """Return the port as a pair of streams, one to read from and one to write to. Return None if the guest lacks a
+    port, or if no host process is connected to the port."""
     for folder in glob.glob("/sys/class/virtio-ports/*"):
         if read_text(f"{folder}/name").strip() != PORT_NAME:
             continue

@@ -50,8 +50,9 @@ def stay_on_host() -> None:
 
 
 class Drain(threading.Thread):
-    """A thread that reads a pipe to its end, so that the writer never waits. It keeps the last ``most`` bytes (0: all).
-    After more than ``limit`` bytes (0: no limit) it ``is_full``, and stops reading; then the writer waits for ever."""
+    """A thread that reads a pipe to its end, so that the writer never waits. It keeps only the last ``most`` bytes (0:
+    all). If it has read more than ``limit`` bytes (0: no limit), it sets ``is_full`` and stops reading; then the writer
+    waits for ever."""
 
     def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
         super().__init__(daemon=True)
@@ -93,8 +94,8 @@ def state_of(pid: int) -> str:
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
     """Wait until the child ``pid`` ends, ``is_enough()`` is true, or ``seconds`` are over. Return whether the child has
-    ended; it is not reaped. The wait wakes up at times, because virtual time jumps to the next timer while the whole
-    guest sleeps, even if a disk is still busy."""
+    ended; it is not reaped. The wait is a series of short waits. If the whole guest slept, its virtual time would jump
+    to the end of one long wait, even while a disk is still busy."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
@@ -108,8 +109,8 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process has a child other than ``but``. As a subreaper, it gets all orphans. This takes less
-    time than a search of /proc."""
+    """Return whether this process has a child whose process id is not in ``but``. All orphans count, because this
+    process is a subreaper. This takes less time than a search of /proc."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -122,7 +123,7 @@ def has_children(but: Set[int] = frozenset()) -> bool:
 
 
 def descendants(but: Set[int] = frozenset()) -> list[int]:
-    """Return the descendants of this process, except ``but``."""
+    """Return the process ids of the descendants of this process, except those in ``but``."""
     of = parents()
     found, new = [], [os.getpid()]
     while new:
@@ -142,8 +143,8 @@ def parents() -> dict[int, int]:
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Tell the kernel not to kill the agent when memory runs out. Unless ``modestly``, this also spares the agent's
-    ancestors, such as sshd."""
+    """Tell the kernel not to kill the agent when memory runs out. If ``modestly``, this is about the agent alone;
+    otherwise also about its ancestors, such as sshd."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -158,7 +159,8 @@ def bound_scratch() -> None:
 
 
 def do_not_spare(pid: int) -> None:
-    """Tell the kernel to kill the process ``pid``, and what it starts, before the agent when memory runs out."""
+    """Tell the kernel that when memory runs out it should kill the process ``pid``, and what this process starts,
+    before the agent."""
     if is_on_host:
         return  # the agent is not spared, either
     with suppress(OSError):
@@ -166,15 +168,17 @@ def do_not_spare(pid: int) -> None:
 
 
 class ScriptBounds:
-    """The limits of a script that will start. The processes ``but`` run already. ``calls`` is the file with strace's
-    output."""
+    """The limits of a script that is about to start. Processes in ``but`` were running before, so their use does not
+    count. ``calls`` is the path of the file with strace's output, whose size is limited, too (empty: the script is not
+    traced)."""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
         self._tasks, self._killed = _all_tasks(), _killed_for_memory()
 
     def broken(self, drains: Sequence[Drain]) -> str:
-        """Return the limit that the script exceeds, in words to follow the script's name; empty if it exceeds none."""
+        """Return which limit the script exceeds, as words that follow the script's name in a message. Return "" if it
+        exceeds none. ``drains`` read the script's outputs."""
         if any(drain.is_full for drain in drains):
             return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output, which bob keeps as acknowledgements"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
@@ -192,8 +196,9 @@ class ScriptBounds:
 
 @contextmanager
 def first_of_all() -> Iterator[None]:
-    """Give this thread the highest priority. Otherwise processes that start processes would be faster than the thread
-    that kills them. A sandbox may not do that; it kills all processes in one call."""
+    """Give this thread the highest priority during a ``with`` block that kills processes. Otherwise processes that
+    start other processes would be faster than the thread that kills them. The agent in a sandbox may not raise its
+    priority; there one call kills all other processes."""
     if is_on_host:
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):

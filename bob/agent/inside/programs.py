@@ -46,8 +46,8 @@ MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not sent to the host
 
 
 class ScriptExit(NamedTuple):
-    """The end of a script: its exit code (negative: the signal; None: it took too long), its standard output, and the
-    end of its standard error."""
+    """The end of a script. ``code`` is its exit code (negative: the signal that ended it; None: it took too long).
+    ``output`` is its standard output, and ``said`` the end of its standard error."""
 
     code: int | None
     output: bytes
@@ -63,8 +63,8 @@ warm: WarmPython | None = None  # the process that forks for the program's check
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Replace the program's files by those in the tar archive ``blob``. With ``world``, the scripts will run in a
-    world, a root of their own."""
+    """Replace the program's files by those in the tar archive ``blob``. If ``world``, the scripts will run in a root
+    file system of their own (:mod:`bob.agent.inside.world`)."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -106,10 +106,13 @@ def run_workload(
     """Run the program's workload under strace. Return its standard output, strace's output, and the inode of the pipe
     that was its standard output. Raises Denial with the workload's last message if it fails.
 
-    ``stores`` adds stores through shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits
-    for so many seconds after each change, and meanwhile the ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`).
-    ``stacks`` adds stack frames to calls. These take most of strace's time, so a workload that then fails, or is late,
-    is not refused: its calls until then count."""
+    If ``stores``, stores through shared mappings appear in strace's output, too (:mod:`bob.agent.inside.stores`). If
+    ``delay`` is not 0, the program waits for ``delay`` seconds after each change, and meanwhile the ``neighbour`` syncs
+    a file (:mod:`bob.agent.inside.pacing`).
+
+    If ``stacks``, strace's output has the stack frames of each call. These take most of strace's time. So a workload
+    with ``stacks`` that fails or takes too long raises no error: the calls that it made until then count.
+    """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
@@ -199,8 +202,9 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A running script: the command ``words`` in the working directory ``folder``. It runs under the command ``tracer``
-    (empty: none). If ``forks`` is given, it is a fork of that process."""
+    """A running script of a program: the command ``words`` in the working directory ``folder``. The command ``tracer``
+    (such as strace) runs it, unless that is empty. If ``forks`` is given, the script is not started anew, but is a fork
+    of that process."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()

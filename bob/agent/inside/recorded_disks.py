@@ -1,5 +1,5 @@
-"""The disks of a recording. Over each disk lies the kernel's dm-log-writes; one bio timeline is for all disks; and bob
-waits until the disks are quiet."""
+"""The disks of a recording. The kernel's dm-log-writes lies over each disk, and logs the disk's writes. One timeline of
+bios is for all disks. After the work, bob waits until the disks are quiet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ LAST_MARK = b"dm-log-writes-end"  # the last entry, written on removal (log_writ
 
 
 class LoggedDisk:
-    """Disk ``number`` of a recording: dm-log-writes over the device ``data``, with another loop device for the log."""
+    """Disk number ``number`` of a recording. dm-log-writes lies over the device ``data``, and writes its log to another
+    loop device."""
 
     def __init__(self, number: int, data: Loop | LateDisk, length: int, log_bytes: int) -> None:
         self._log_path = f"{LOG}-{number}"
@@ -51,13 +52,14 @@ class LoggedDisk:
             raise Denial(f"the recorded device lacks a volatile write cache ({cache})")
 
     def written(self) -> str:
-        """Return the device's counts as text, which changes with every write, whether in flight or complete."""
+        """Return the device's counts of writes, as one text. The text changes with every write, in flight or
+        complete."""
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
 
     def end(self) -> tuple[bytes, Runs | None]:
-        """Return the log, and the runs that were written. The runs are None if the device below counted another number
-        of sectors than the log has."""
+        """End the log. Return the log, and the runs of sectors that were written. In place of the runs, return None if
+        the device below the log counted another number of written sectors than the log has."""
         written = self._count() - self._counted
         self._log.close()
         if isinstance(self._data, Loop):  # the next recording may use a late disk again
@@ -78,9 +80,10 @@ def give_history(device: int) -> None:
 
 
 class RecordedDisks:
-    """The recorded disks, which divide the file ``work`` into parts of ``lengths`` (bytes), and the ``layers`` (such as
-    RAID) over them. The layers do not get the disks ``lost`` (numbers). With the ``completion`` ``prompt`` a disk
-    completes a write at once, else as late as it can (late_disk.py)."""
+    """The recorded disks. They lie one after the other in the file ``work``, and have the given ``lengths`` (bytes).
+    ``layers``, such as RAID, lie over the disks, but do not get the disks with numbers in ``lost``. If ``completion``
+    is ``prompt``, a disk completes a write at once; otherwise it completes the write as late as it can
+    (late_disk.py)."""
 
     def __init__(
         self,
@@ -123,8 +126,8 @@ class RecordedDisks:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Make the device at ``assembly.path`` from the disks. If there are layers, the dirty pages belong to that
-        device, so it gets a history."""
+        """Make the device at ``assembly.path`` from the disks. With layers, the kernel counts dirty pages for that
+        device and not for the disks, so :func:`give_history` treats that device."""
         self.assembly.assemble()
         if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)
@@ -133,9 +136,9 @@ class RecordedDisks:
         return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
-        """Wait until no page is dirty and no write has come for ``quiet`` seconds. Raise Denial after ``deadline``
-        seconds. A file system may commit all the time: after ``enough`` seconds (0: never) the wait ends although a few
-        pages are dirty."""
+        """Wait until, for ``quiet`` seconds, no page was dirty and no write came. Some file systems commit all the
+        time. So if ``enough`` is not 0, the wait also ends after ``enough`` seconds as soon as only a few pages are
+        dirty. Raises Denial after ``deadline`` seconds."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -150,8 +153,8 @@ class RecordedDisks:
                 raise Denial(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> tuple[list[bytes], Runs | None]:
-        """Remove the disks; return the log of each disk, and the runs that were written, with the disks laid end to end
-        (None: unknown)."""
+        """Remove the disks. Return the log of each disk, and the runs of sectors that were written (None: unknown). For
+        the runs, sectors are counted over all disks end to end."""
         self.assembly.release()
         devices.remove_log_writes(len(self.disks))
         ended = [disk.end() for disk in self.disks]

@@ -55,9 +55,10 @@ def narrator(narrates: bool) -> Callable[[str], None]:
 
 
 class Take:
-    """One recording: recorded disks over a copy of ``base``, with the layers of the ``subject``. ``after`` says whether
-    it is after the crash, which may take disks away. A ``with`` block traces the disks, and also the events
-    ``more``."""
+    """One recording, on disks with a copy of the base image ``base`` and with the layers of the ``subject`` (a file
+    system and its disks). The recording is either of the work before the crash or, if ``after``, of the recovery after
+    the crash; the crash may take disks away. A ``with`` block traces the disks. It also traces the kernel events
+    ``more``, which are given with their filters."""
 
     def __init__(
         self,
@@ -113,8 +114,8 @@ class Take:
             self.settle()
 
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
-        """Remove the disks, which must not be mounted, and return the recording. ``before`` and ``after`` are stat's
-        answers by path."""
+        """Remove the disks, which must not be mounted, and return the recording. ``before`` and ``after`` are the
+        answers of stat, by path, before and after the operations."""
         logs, written = self.recorded.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
@@ -133,8 +134,8 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Return the inode number and the fields of ``InodeStatus`` for each path that exists. It uses lstat(2), because a
-    directory listing would change an atime."""
+    """Return the inode number and the fields of ``InodeStatus`` for each of ``paths`` that exists. This calls lstat(2),
+    because a directory listing would change an atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -144,10 +145,13 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the operations and the finish of a workload on a copy of ``base``; ``blob`` has their data. The reply has
-    the effective mount options, each disk's major and minor number, and stat's answers before and after the operations.
-    Its blob has each disk's log and the timeline, of these ``lengths``, and then the content of the sectors ``changed``
-    (numbered with the disks end to end)."""
+    """Record the operations and the finish of a workload (``work``) on a copy of the base image ``base``. ``blob`` has
+    the data of the operations.
+
+    The reply's header has the effective mount options, each disk's major and minor number, and stat's answers before
+    and after the operations. The reply's blob has each disk's log and then the timeline; ``lengths`` has their lengths.
+    Last in the blob come the contents of the runs of sectors ``changed``, which are counted over all disks end to end.
+    """
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
@@ -176,10 +180,10 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
 
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the program's workload on a copy of ``base``. The finish is natural, and the reply is like that of
-    :func:`record`. The timeline also has the return of each call that can write to a pipe. The blob ends with the
-    workload's standard output and strace's output, whose lengths are ``told`` and ``calls``. ``pipe`` is the inode of
-    the pipe that was the workload's standard output."""
+    """Record the program's workload on a copy of the base image ``base``. Afterwards, wait until the disks are quiet.
+    The reply is like that of :func:`record`. Its timeline also has the return of each call that can write to a pipe.
+    Its blob ends with the workload's standard output and strace's output, and ``told`` and ``calls`` are their lengths.
+    ``pipe`` is the inode of the pipe that was the workload's standard output."""
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
@@ -202,8 +206,8 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the recovery that a boot does after a crash, between two marks. The reply is like that of
-    :func:`record`."""
+    """Record the recovery that a boot does after a crash. A mark in the timeline precedes the recovery, and another
+    mark follows it. The reply is like that of :func:`record`."""
     del blob
     with Take(base, subject, manner, after=True) as recording:
         recording.mark("start")
@@ -228,12 +232,13 @@ def make_base(
     fill: str = "",
     narrates: bool = False,
 ) -> Reply:
-    """Make a base image: make disks of these lengths (bytes) full of ``cell``, assemble and format them, and make the
-    initial tree durable. The program's setup runs, too, for at most ``setup_seconds`` (0: it does not run). The file
-    ``fill``, if named, takes all free room.
+    """Make a base image. First make ``disks`` of these lengths (bytes), full of the bytes ``cell``. Then assemble and
+    format them, carry out the operations ``setup``, and make the resulting tree durable. If ``setup_seconds`` is not 0,
+    run the program's setup script, too, for at most that time. If ``fill`` names a file, that file takes all free room.
 
-    The reply has the output of mkfs, the effective mount options and the number of bytes that ``fill`` took. Its blob
-    is the image, as differences from disks full of ``cell``."""
+    The reply has the output of mkfs, the effective mount options, and the number of bytes that the file ``fill`` took.
+    Its blob is the image, as differences from disks full of ``cell``.
+    """
     made = subject_from(subject)
     clear_late_disks()  # otherwise mkfs.btrfs may find the last recorded file system there, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
@@ -269,8 +274,9 @@ def make_base(
 
 
 def take_all(performer: Operations, path: str) -> int:
-    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN` bytes; return its size. The size is
-    found by trial, because statvfs(2) may count room that a file cannot have, or leave out room that root can have."""
+    """Make the new file ``path`` take all free room, in multiples of :data:`FILLED_IN` bytes, and return its size. The
+    size is found by trial, because statvfs(2) may count room that a file cannot have, or leave out room that root can
+    have."""
     performer.do_create(path)
     room = os.statvfs(ROOT)
     taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()

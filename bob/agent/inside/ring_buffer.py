@@ -34,10 +34,12 @@ def used(page: bytes) -> bytes:
 
 
 def places(pages: bytes) -> Iterator[int]:
-    """Yield, in order, the offset in ``pages`` (bytes) of each event's data. A page begins with a time stamp (u64) and
-    the length of its events (the low bits of another u64). An event is a u32 and then its data. The lowest five bits of
-    the u32 are the type (enum ring_buffer_type in include/linux/ring_buffer.h); the data begins with the kind of event
-    (u16)."""
+    """Yield the place of each event's data in ``pages``, as an offset in bytes, in order.
+
+    A page begins with a time stamp (u64) and the length of its events (the low bits of another u64). An event is a u32
+    and then its data. The lowest five bits of the u32 are the type (enum ring_buffer_type in
+    include/linux/ring_buffer.h). The data begins with the number of the kind of event (u16).
+    """
     words = memoryview(pages).cast("I")
     end = 0
     while end < len(words):
@@ -61,8 +63,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return how many words each event from ``first`` to ``end`` takes, if all events surely take equally many; else
-    None."""
+    """Return the number of words that each event takes, if it is certain that all events between ``first`` and ``end``
+    take the same number. Otherwise return None."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1
@@ -83,8 +85,8 @@ def kind_at(pages: bytes, place: int) -> int:
 
 
 def layout(text: str) -> dict[str, int | dict[str, list[int]]]:
-    """Return the layout in a tracepoint's file ``format``: the event's ``id``, and the offset and size (bytes) of each
-    of its ``fields``. Raises ValueError if ``text`` lacks the id."""
+    """Return the layout that ``text``, the file ``format`` of a tracepoint, describes. This is the event's ``id``, and
+    the offset and the size (bytes) of each of its ``fields``. Raises ValueError if ``text`` lacks the id."""
     number = _ID.search(text)
     if number is None:
         raise ValueError("a format of an event without its number")

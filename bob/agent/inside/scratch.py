@@ -51,9 +51,9 @@ class SectorCounts(NamedTuple):
 
 
 def counts(stat: Callable[[], bytes]) -> SectorCounts:
-    """Return a device's counts of sectors from its file ``stat``, once the device has no requests in flight. A mount
-    that fails may leave requests behind: btrfs, for example, reads ahead. Raises RuntimeError if requests stay in
-    flight."""
+    """Return how many sectors a device has read and written. ``stat`` returns the text of the device's file ``stat``.
+    The counts are taken when the device has no requests in flight. A mount that fails may leave requests behind: btrfs,
+    for example, reads ahead. Raises RuntimeError if requests stay in flight."""
     deadline = time.monotonic() + UNDER_WAY_SECONDS
     while True:
         fields = stat().split()
@@ -95,9 +95,10 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The scratch device: a block device over a medium's image ``work``, divided into ``disks`` (lengths in bytes),
-    with ``layers`` over them. The disks ``lost`` are left out. It has observers: traces, counts and the kernel's log.
-    To make it takes as long as some mounts, so it outlives sessions."""
+    """The scratch device, on which bob builds and mounts crash states. It is a block device over the image ``work`` of
+    a medium (``over``), and is divided into ``disks`` (lengths in bytes), with ``layers`` over them. The disks with
+    numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the device. To make the device takes
+    as long as some mounts, so it outlives sessions."""
 
     def __init__(
         self,
@@ -149,9 +150,9 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Trace lookups only of the ``blocks`` (first and last): of none if first > last, and of all if the list is
-        empty. If nothing changes, nothing is done, because for each change the kernel waits until the old filter is
-        unused."""
+        """From now on, trace lookups in the page cache only for ``blocks`` (first and last). Trace none if first >
+        last, and all if the list is empty. If ``blocks`` are the same as before, do nothing, because a change takes
+        time: the kernel waits until the old filter is unused."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
@@ -159,8 +160,8 @@ class Scratch:
 
     @contextmanager
     def assembled(self) -> Iterator[None]:
-        """Assemble the layers while the block lasts. Reads of the assembled device are traced, too, because events
-        about readahead have its block numbers. Raises LayerFailed."""
+        """Assemble the layers during a ``with`` block. Reads of the assembled device are traced, too, because events
+        about readahead have block numbers of that device. Raises LayerFailed if a layer does not start."""
         with self.assembly:
             if self.made_of[1] and self.everything is not None:
                 volume = kernel_device(os.stat(self.assembly.path).st_rdev)
@@ -171,16 +172,17 @@ class Scratch:
             yield
 
     def trace_reads(self, traced: bool) -> None:
-        """Turn the trace of reads on or off. It is off for checkers, which read more than the trace buffer can hold."""
+        """Turn the trace of reads on or off. It must be off while checkers run, because these read more than the trace
+        buffer can hold."""
         self.traces_reads = traced
         if self.everything is not None:
             condition = self.of_all if traced else self.of_writes
             self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
-        """Return what was done to the device since the last call. These are the pages of the trace (empty if reads are
-        not traced), the device's count of sectors read, and the written runs. Raises RuntimeError if the trace lacks
-        writes."""
+        """Return what was done to the device since the last call. First come the pages of the trace (empty if reads are
+        not traced), then the number of sectors that the device read. Last come the runs of sectors that were written.
+        Raises RuntimeError if the trace lacks writes."""
         read, written = self.counted
         self.counted = self.count()  # first, because it waits for requests under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)
@@ -194,8 +196,8 @@ class Scratch:
         return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
-        """Return whether the image ``work`` equals the base again (:meth:`ScratchMedium.changed`), and no event was
-        lost."""
+        """Return whether the image ``work`` equals the base again (:meth:`ScratchMedium.changed`), and the traces have
+        lost no event."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)

@@ -36,10 +36,13 @@ class StateSession:
     """The crash states of one workload. A session has the base image with the floor (the writes that all states share),
     the payload (the data of all writes), and the outcomes that the host knows.
 
-    If the scratch device records reads, ``traces`` has the pages of each state's trace, and ``sectors_read`` the
-    device's count. If ``exempt`` is given, ``left`` has what the mount of each state left in the ``stretches``. Then
-    ``elsewhere`` has what the mount wrote outside of the stretches and of ``exempt`` (both are flat lists of first
-    sector and number of sectors). All four are only about states whose outcome the host does not know yet."""
+    Four lists have an item for each state of the present request. They are filled only if they were asked for.
+    ``traces`` has the pages of the trace of reads, and ``sectors_read`` the number of sectors that were read. ``left``
+    says what the mount of the state left in the ``stretches``, which are known parts of the device. ``elsewhere`` says
+    what the mount wrote outside of the stretches, except for what it wrote into ``exempt``. ``stretches`` and
+    ``exempt`` are flat lists of first sector and number of sectors; if ``exempt`` is None, ``left`` and ``elsewhere``
+    stay empty.
+    """
 
     def __init__(
         self,
@@ -122,8 +125,9 @@ class StateSession:
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
-        """Return, for each stretch that has changed, its number and the number of its content. The content is compared
-        with earlier contents, which takes less time than hashing it."""
+        """Return the stretches (known parts of the device) that have changed. Each is a pair of the stretch's number
+        and the number of its content. To number a content, compare it with earlier contents of that stretch, which
+        takes less time than hashing it."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):
@@ -134,8 +138,8 @@ class StateSession:
         return left
 
     def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
-        """Return each write outside of the known places: first sector, number of sectors, digest of the final
-        content."""
+        """Return each of the runs ``written`` as far as it lies outside of the stretches and the exempt parts. Each
+        item is the first sector, the number of sectors and a digest of the final content."""
         work, known, found = self.medium.work, self.places_elsewhere, []
         for run in set(written):
             if run not in known:
@@ -150,7 +154,7 @@ class StateSession:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
 
     def recover_and_look(self) -> StateOutcome:
-        """Recover the state as a boot would, and return its outcome. The kernel's messages go to ``complaints``."""
+        """Recover the state as a boot would, and return its outcome. ``complaints`` gets the messages of the kernel."""
         began = time.time_ns()
         self.check()
         kernel = self.scratch.kernel
@@ -178,7 +182,8 @@ class StateSession:
         return error, repaired, tree
 
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
-        """Return ``look()`` on one state that is built only for this call. The state does not become an outcome."""
+        """Build the state that ``runs`` describe, call ``look``, and return its result. The state does not count as an
+        outcome."""
         self.write(runs)
         with self.scratch.assembled():
             found = look()
@@ -234,7 +239,8 @@ class StateSession:
             unmount_after_scripts(before)
 
     def audit(self) -> None:
-        """Raise RuntimeError if the scratch image does not equal the base image again, or if an event was lost."""
+        """Raise RuntimeError if the scratch image does not equal the base image again, or if the traces have lost an
+        event."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image differs from its base after the undo")
 

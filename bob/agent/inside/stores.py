@@ -37,8 +37,9 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 
 class StoreWatch(Ahead):
-    """Copy ``pipe`` (a path; ``with`` makes the named pipe) to the file ``out``, and add lines for stores in files
-    below ``root``. All runs on one processor."""
+    """A process that copies strace's output from ``pipe`` to the file ``out``, and adds lines for stores in files below
+    ``root``. (``pipe`` is a path; entering a ``with`` block makes the named pipe.) The program and this process share
+    one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
@@ -63,8 +64,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file with its last content, and its mappings (task, address, length). ``told`` is strace's name for the
-    file, ``line`` the line of its first ``mmap``."""
+    """A mapped file. It has its last content, and its mappings as (task, address, length). ``told`` is the name of the
+    file in strace's output, and ``line`` the line of its first ``mmap``."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -76,7 +77,8 @@ class MappedFile:
         return {pid for pid, _start, _length in self.mappings}
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """Return the changes since the last call: for each changed page, the offset in the file and the new bytes."""
+        """Return the changes since the last call. For each changed page, this is the offset of the first changed byte
+        in the file, and the new bytes from the first to the last changed one."""
         before, self.content = self.content, os.pread(self.fd, LARGEST, 0)
         if before == self.content:
             return []
@@ -92,8 +94,8 @@ class MappedFile:
 
 
 class StoreFilter:
-    """A filter that adds lines for stores to strace's lines. The lines in ``left`` wait until the stack frames of the
-    last call are through."""
+    """A filter that adds lines for stores to strace's lines. If stack frames follow the line of a call, new lines must
+    come after them. Such lines wait in ``left``."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
@@ -103,8 +105,8 @@ class StoreFilter:
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
-        """Return the lines of new stores, and then ``line``. Stores in the file that the call itself changes go to
-        ``left``."""
+        """Return the lines for new stores, and then ``line``. If the call itself changes a file, the lines for stores
+        to that file go to ``left`` instead."""
         taken = self._lines.take(line)
         if taken is None:  # a line with a stack frame
             return [line]

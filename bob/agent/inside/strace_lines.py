@@ -21,10 +21,12 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 
 class Ahead:
-    """A process that runs ``copies`` on the lines in ``pipe`` (a path; ``with`` makes the named pipe) as they come.
-    ``copies`` returns 0 for success. strace writes the line of a call before the program goes on. This process has the
-    highest priority on the processor that it shares with the program, so it handles the line before the program
-    runs."""
+    """A process that handles strace's lines before the program under test goes on. It calls ``copies``, which reads the
+    lines from ``pipe`` and returns 0 for success. (``pipe`` is a path; entering a ``with`` block makes the named pipe.)
+
+    strace writes the line of a call before it lets the program go on. This process and the program share a processor,
+    and this process has the highest priority there. So it has handled the line when the program runs again.
+    """
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies
@@ -66,8 +68,8 @@ class Ahead:
 
 
 class StraceLine(NamedTuple):
-    """A line about one process: its time (by strace's clock), the name of the call (may be empty), and the text of the
-    call so far. ``is_begun``: the call has not returned yet."""
+    """A line about one process. It has the time (by strace's clock), the name of the call (may be empty), and the text
+    of the call so far. ``is_begun`` says that the call has not returned yet."""
 
     pid: int
     seconds: bytes

@@ -49,12 +49,14 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 
 
 class TracedChanges:
-    """A detector of calls that change something below ``root``, from strace's lines in order. A call counts if it did
-    not fail, and may change the tree or make the kernel write to the disk. An open counts only if it may create or
-    truncate. A call with a path counts wherever the path leads. A call on a descriptor counts, too, if strace could not
-    show its path. A write into a pipe counts, as it may announce a store through a mapping. The close of a file that
-    was truncated and written counts, because file systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``,
-    ``XFS_ITRUNCATED``)."""
+    """A detector of calls that change something below ``root``. It reads strace's lines in order. A call counts if it
+    did not fail, and may change the tree or make the kernel write to the disk.
+
+    A call with a path counts wherever the path leads. A call on a descriptor counts if the descriptor's file is below
+    ``root``, or if strace could not show the file's path. An open counts only if it may create or truncate. A write
+    into a pipe counts, because it may announce a store through a mapping. The close of a file that was truncated and
+    written counts, because file systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
+    """
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())

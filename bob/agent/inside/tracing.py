@@ -17,13 +17,14 @@ PROBES = f"{TRACING}/kprobe_events"
 
 
 def kernel_device(device: int) -> int:
-    """Return ``st_rdev`` as the kernel's filters count it (MAJOR << 20 | MINOR, include/linux/kdev_t.h)."""
+    """Return the device number ``device``, which has the form of ``st_rdev``, in the form that the kernel's filters use
+    (MAJOR << 20 | MINOR, include/linux/kdev_t.h)."""
     return os.major(device) << 20 | os.minor(device)
 
 
 class Instance:
-    """A trace buffer of ``kib`` KiB in the kernel, with ``events`` ({"block/NAME": filter}). A ``with`` block turns it
-    on, and off at the end."""
+    """A trace buffer of ``kib`` KiB in the kernel. It gets the ``events``, which are given as {"block/NAME": filter}. A
+    ``with`` block turns the trace on, and off at the end."""
 
     def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
         self.path = f"{TRACING}/instances/{name}"

@@ -39,9 +39,12 @@ class ForkedChecker:
 
 
 class WarmPython:
-    """The process that forks for the checker ``script``. ``within`` wraps a command so that it runs in the checker's
-    root; the imports may take ``seconds``. ``pid`` is None, and each check starts Python, if the script is not for
-    Python, Python is missing, or an import prints something."""
+    """The process that forks for the Python checker ``script``. ``within`` wraps a command so that it runs in the
+    checker's root. The imports may take ``seconds``.
+
+    ``pid`` is None if there is no such process: if the script is not for Python, Python is missing, or an import prints
+    something. Then each check starts Python anew.
+    """
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float

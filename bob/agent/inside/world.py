@@ -1,6 +1,6 @@
-"""The world of a program: another root file system for the program's scripts, which need more than the guest's own root
-has. It is on a disk of its own, and what scripts write to it is in memory. The agent's folder is mounted in the world,
-too, so scripts see the file system under test there."""
+"""The *world* of a program: another root file system for the program's scripts, which need more than the guest's own
+root has. The world is on a disk of its own, but what scripts write to it is in memory. The agent's folder is mounted in
+the world, too, so scripts see the file system under test there."""
 
 from __future__ import annotations
 

@@ -1,9 +1,13 @@
-"""A write cache that keeps the order: a crash loses the last of the writes that completed since the last flush.
+"""A write cache that keeps the order of writes. A crash loses only the most recently completed writes, and none that a
+later flush made durable.
 
-After a crash at time T, the medium has all writes that completed by some earlier time T' <= T, and perhaps a part of
-the next write. A flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'.
-The window is the time when crashes may come. If T' is in the window, a disk without a cache has the same states. Each
-write between an earlier T' and the window adds one state, and the ways to tear that write.
+A crash at time T leaves all writes that had completed by some time T', and perhaps a part of the next write. T' is at
+most T. It is not earlier than the submission of any flush that completed by T, nor than the completion of any FUA write
+that completed by T.
+
+Crashes come in a *window* of time. If T' is in the window, a disk without a cache has the same crash states. If T' is
+earlier, there are more. Each write that completed between the earliest possible T' and the window adds one state that
+lacks it, and the states where it is torn.
 """
 
 from bob.crash.caches.rule import WriteCache, at_completion
@@ -11,8 +15,9 @@ from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the time of the latest flush or FUA write that completed by the window's start: for a flush its
-    submission, for a FUA write its completion. Without any, return a time before all writes."""
+    """Return the latest time, at or before the window's start, at which a flush or FUA write surely made all completed
+    writes durable. For a flush that is its submission, for a FUA write its completion. Without any of these, return a
+    time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]

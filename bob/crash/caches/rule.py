@@ -12,14 +12,16 @@ def at_completion(trace: Trace) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WriteCache:
-    """A kind of write cache. Documents use its ``name``, reports its ``words``, and help texts the clause ``promise``.
+    """A kind of write cache. ``name`` is its name in documents, ``words`` describes it in reports, and ``promise`` is
+    the part of a sentence that help texts use.
 
-    ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
-    ``durable_since`` returns when each write of a trace becomes durable; None if never.
+    bob also uses words of the kind when it explains a crash state to people. ``why_durable`` and ``where_pending``
+    explain why a write is, or may be, on the medium. ``why_legal`` explains why the whole state is legal.
 
-    ``looks_back`` returns a time at or before the start of the window, the time when crashes may come. A crash may undo
-    the writes that became durable since the returned time, in the order from the last write back. The time differs
-    between disks. So with ``one_disk_only``, several disks are an error.
+    ``durable_since`` returns when each write of a trace becomes durable (None if never). ``looks_back`` returns a time
+    at or before the start of the window, the time when crashes may come. A crash may undo the writes that became
+    durable since the returned time, in the order from the last write back. With several disks, each disk would have a
+    returned time of its own. Therefore a kind with ``one_disk_only`` raises an error for several disks.
     """
 
     name: str
