@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-LONGEST_LINE = 400  # characters: a part of a document that is no longer becomes one line
+LONGEST_LINE = 400  # characters: a part of a document that fits into so many stands on one line
 CHECKSUM = "checksum"
 _KIND = "sha256:"
 _SEAL = re.compile(rb',?\s*"checksum":\s*"(sha256:[0-9a-f]{64})"\s*\}\s*\Z')

@@ -29,8 +29,9 @@ _A_SLIP = 0.8  # least likeness (difflib's, 0 to 1) of a word to its correction
 
 
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
-    """Return a hint for the unknown name ``wrong``. It suggests the most similar name of ``names``, or the names that
-    begin with ``wrong``. If no name is similar, it lists all names after the words ``all_are``."""
+    """Return a hint for the unknown name ``wrong``. The hint suggests the most similar name of ``names``, or the names
+    that begin with ``wrong``. If no name is similar, the hint lists all names, after the words ``all_are`` and a
+    colon."""
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
@@ -61,7 +62,7 @@ class UsageError(BobError):
 
 
 class OperationRefusedError(UsageError):
-    """The file system of a guest refused an operation, in the words of its kernel."""
+    """The file system of a guest refused an operation. The message has the words of the guest's kernel."""
 
 
 class PointedError(UsageError):
@@ -116,7 +117,7 @@ class GuestError(BobError):
 
 
 class RecordingError(BobError):
-    """A recording failed its self-check and was refused."""
+    """A recording is inconsistent: it failed one of bob's own checks, so bob does not use it."""
 
     exit_code = Exit.RECORDING
 

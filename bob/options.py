@@ -40,9 +40,10 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Values that ``read`` makes of two arguments: a word or a path, and the name of the option. ``read`` raises
-    UsageError. ``offered`` returns the words that a shell can complete, for the options so far. ``files`` ("file" or
-    "dir") says that a path is possible, too. Help texts call a value ``name``."""
+    """The values of an option whose words need a reader of their own. ``read`` takes what the user gave (a word or a
+    path) and the name of the option. It returns the value, or raises UsageError. ``offered`` returns the words that a
+    shell can complete; it gets the options that the user gave so far. ``files`` ("file" or "dir") says that a path is
+    possible, too. Help texts call such a value ``name``."""
 
     read: Callable[[Any, str], Any]
     offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
@@ -57,8 +58,8 @@ Values = Range | Choice | ExistingPath | Words
 class Option:
     """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` limits the possible values.
     ``words`` say what bob does without the option. ``setting`` is the key of bob.toml that has the default, if any.
-    ``alone`` is the value of a flag without a value. ``python`` replaces the help text in Python. A ``renewable``
-    option may be used together with --resume."""
+    ``alone`` is the value if the user gives the flag without a value, as in ``--recovery-crashes``. ``python`` replaces
+    the help text in Python. A ``renewable`` option may be used together with --resume."""
 
     flag: str
     metavar: str
@@ -103,8 +104,8 @@ def group(made: type[T]) -> type[T]:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter that declares an option. Its value is a ``kind``, or a tuple of such values if ``several`` is true.
-    If ``optional`` is true, the value may also be None."""
+    """A parameter that declares an option. Its value is an object of the type ``kind``, or a tuple of such objects if
+    ``several`` is true. If ``optional`` is true, the value may also be None."""
 
     name: str
     option: Option

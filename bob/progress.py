@@ -8,8 +8,8 @@ from bob.answer.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class EarlierPart:
-    """The seconds that a part of the work took in an earlier run, and the number of its ``workloads``. A part is, for
-    example, a configuration of a matrix."""
+    """The time of one part of the work in an earlier run: the part took ``seconds``, and had this number of
+    ``workloads``. A part is, for example, a configuration of a matrix."""
 
     workloads: int
     seconds: float
@@ -17,21 +17,19 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The time that the same work took in an earlier run.
-
-    ``seconds`` is None if the earlier run was on another machine. ``recording`` is the share of recording in the time
-    (0 to 1). The ``parts`` are in the order of the work; their seconds per workload may differ tenfold. The seconds of
-    a part do not count the time of recording, since bob records one part while it observes the previous part.
-    """
+    """The time that the same work took in an earlier run. ``seconds`` is the time of all the work; it is None if the
+    earlier run was on another machine. ``recording`` is the share of the time (0 to 1) that recording took. The
+    ``parts`` are in the order of the work; their seconds per workload may differ tenfold. The seconds of a part do not
+    count the time of recording, since bob records one part while it observes the previous part."""
 
     seconds: float | None
     recording: float
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Return the share (0 to 1) of the time of observing that the first ``count`` of all ``of`` workloads take. The
-        seconds of the ``parts`` decide. If the parts do not have ``of`` workloads in all, each workload counts the
-        same."""
+        """Return which share (0 to 1) of the time of observing has passed when ``count`` workloads are done. All the
+        work has ``of`` workloads. The times of the ``parts`` give the share. If the parts do not have ``of`` workloads
+        in all, each workload counts the same."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -60,17 +58,18 @@ class Progress(Protocol):
         """Count a workload that was recorded and passed its self-check."""
 
     def observed(self, workload: str, states: int) -> None:
-        """Count ``states`` crash states of a workload that bob has tried one by one, or knows that it will never
-        try."""
+        """Count ``states`` more crash states of a workload. bob has tried each of them by itself, or knows that it
+        never will."""
 
     def finished(self, workload: str, unused: int) -> None:
-        """Count a workload as done. From its budget, ``unused`` crash states are left."""
+        """Count a workload as done. A workload has a budget of crash states that bob may try; ``unused`` of them are
+        left."""
 
     def skipped(self, workloads: int, states: int) -> None:
         """Subtract workloads and crash states from the plan, since bob will not do them."""
 
     def judged(self, cell: Answer) -> None:
-        """Take a cell of the result table, with its verdict."""
+        """Take a cell of the result table: the answer for one property of one configuration, with its verdict."""
 
 
 class Silent:

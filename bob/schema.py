@@ -49,7 +49,8 @@ NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:
-    """Return a ``kind`` whose fields come from ``value``, except for the ``changed`` ones."""
+    """Return an object of the type ``kind``. Each field has the value of the field with the same name in ``value``,
+    except the fields in ``changed``, which have the values given there."""
     names = kind.__struct_fields__ if hasattr(kind, "__struct_fields__") else kind.__dataclass_fields__  # type: ignore[attr-defined]
     same = {name: getattr(value, name) for name in names if name not in changed and hasattr(value, name)}
     return kind(**same, **changed)
@@ -75,9 +76,9 @@ _COUNT = {
 
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
-    """Return the ``kind`` that ``plain`` JSON describes. Raise ShapeError if a field is wrong or missing. A dataclass
-    needs all its fields except those marked by :func:`older`. If ``lean``, it needs only the fields without a
-    default."""
+    """Return the object of type ``kind`` that the JSON value ``plain`` describes. Raise ShapeError if a field is wrong
+    or missing. A dataclass needs all its fields except those marked by :func:`older`. If ``lean``, it needs only the
+    fields without a default."""
     try:
         value = msgspec.convert(plain, kind, dec_hook=_read)
         if not lean and (whole := _visit(kind, _whole)):  # type: ignore[arg-type]
@@ -108,14 +109,15 @@ def toml(path: Path, hint: str) -> str:
 
 
 def declared(kind: type[T], text: str) -> T:
-    """Return the ``kind`` that the TOML ``text`` describes. Raise ValueError if the text is not TOML, or a field is
-    wrong."""
+    """Return the object of type ``kind`` that the TOML ``text`` describes. Raise ValueError if the text is not TOML, or
+    a field is wrong."""
     return decode(kind, tomllib.loads(text), lean=True)
 
 
 @contextmanager
 def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
-    """Turn a ValueError or UsageError of the block into a ``kind`` of error whose message names the ``file``."""
+    """If the block raises a ValueError or a UsageError, raise an error of the type ``kind`` instead, whose message
+    names the ``file``."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too
@@ -125,7 +127,7 @@ def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) 
 
 
 def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema of ``kind``. The schema requires the same fields as :func:`decode`."""
+    """Return the JSON Schema of the type ``kind``. The schema requires the same fields as :func:`decode`."""
     schema = msgspec.json.schema(kind, schema_hook=lambda _count: _COUNT)
     inside: set[Any] = set()
     _visit(kind, inside.add)
@@ -150,8 +152,9 @@ Leaf = Callable[[Any], Visit | None]  # takes a type; returns the Visit for valu
 
 @cache
 def _visit(kind: Any, leaf: Leaf) -> Visit | None:
-    """Return a function that goes through a value of type ``kind`` and its JSON, and applies the visits of ``leaf`` to
-    their parts. Return None if no type in ``kind`` has a visit."""
+    """Return a function that takes a value of type ``kind`` and the value's JSON, and returns changed JSON. For each
+    part of the value, the function calls the :data:`Visit` that ``leaf`` returns for the type of this part. Return None
+    if ``leaf`` has no Visit for any type in ``kind``."""
     origin, inner, own = get_origin(kind), get_args(kind), leaf(kind)
     if origin in (Union, UnionType):
         several = {get_origin(one) or one: visit for one in inner if (visit := _visit(one, leaf))}
@@ -214,8 +217,8 @@ def _whole(kind: Any) -> Visit | None:
 
 
 def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
-    """Return the path of the object ``table`` (by identity) in ``plain``, such as ".states[3]"; None if ``plain`` lacks
-    it."""
+    """Return the path in ``plain`` that leads to the object ``table``, such as ".states[3]". Objects are compared by
+    identity. Return None if ``plain`` does not contain ``table``."""
     if plain is table:
         return ""
     parts = plain.items() if isinstance(plain, Mapping) else enumerate(plain) if isinstance(plain, list | tuple) else ()

@@ -24,7 +24,7 @@ _SEE = f"docs/results.md#settings lists the settings of {FILE}"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in the file ``path`` (None: not set). ``jobs`` counts guests, and ``budget`` counts mounts per
-    workload. ``checks`` says where a program's checker runs."""
+    workload. ``checks`` says where the checker of a program under test runs."""
 
     path: Path | None = None
     image: str | None = None

@@ -1,6 +1,6 @@
 """Runs: everything that starts guests. These are the modules, from the options of a command to its results:
 
-option_table, option_paths, option_values    the options that commands or front ends share, and their values
+option_table, option_paths, option_values    the options that several commands share, and their values
 requests, guest_images         requests and guest images, made from options
 agents, pool, pipeline         a guest with bob's agent; guests side by side; recordings and observations in them
 prober, matrix, search         a probe or a quick question; a set of configurations; lots (batches) of workloads

@@ -22,8 +22,8 @@ from bob.sandbox.bubblewrap import owner
 
 class KeptGuests:
     """Guests of a hypervisor that bob keeps with their agents, and uses again until the block ends. Several threads may
-    use one object. It does not keep a guest whose agent failed or whose user raised an error. It also does not keep a
-    guest in virtual time, since each recording needs a fresh one."""
+    use one object. A guest is not kept if its agent failed, or if its user raised an error. A guest in virtual time is
+    not kept either, since each recording needs a fresh one."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor
@@ -57,8 +57,8 @@ class KeptGuests:
 
 @dataclass(frozen=True, slots=True)
 class Sandboxes:
-    """A source of sandboxes on the host. Their root is the unpacked root of a guest image. ``progress`` gets a line
-    when bob unpacks an image."""
+    """A source of sandboxes on the host. The root directory in a sandbox is the unpacked root of a guest image.
+    ``progress`` gets a line when bob unpacks an image."""
 
     progress: Callable[[str], None]
 
@@ -85,8 +85,9 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
-    """Return the image ``name``; build it if it is missing. If ``name`` is the address of a given machine, return an
-    image that describes the machine (``connect`` is the libvirt of a domain)."""
+    """Return the image ``name``; build it if it is missing. If ``name`` is the address of a machine that the user
+    gives, return an image that describes the machine. If that machine is a libvirt domain, ``connect`` is the address
+    of its libvirt."""
     return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 
@@ -101,23 +102,23 @@ def check_image(name: str) -> None:
 def guests_of(
     image: Image, connect: str | None, progress: Callable[[str], None]
 ) -> AbstractContextManager[GuestSource]:
-    """Open a source of guests of ``image``: the libvirt at ``connect`` (None: bob's own libvirt), or the given
-    machine."""
+    """Open a source of guests of ``image``. The guests run in the libvirt at the address ``connect`` (None: bob's own
+    libvirt). If ``image`` describes a machine that the user gives, this machine is the only guest."""
     if isinstance(image, GivenImage):
         return GivenMachine.open(place(image.name), connect)
     return Hypervisor.open(connect, progress)
 
 
 def jobs_for(name: str, asked: int | None) -> int:
-    """Return how many guests run side by side: ``asked``, or else as many as fit on this host. A given machine is one
-    guest."""
+    """Return how many guests run side by side: ``asked``, or else as many as fit on this host. A machine that the user
+    gives is a single guest."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 
 @contextmanager
 def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
-    """Open an agent in a guest that has the disk ``world`` with a program's packages. A guest in virtual time runs only
-    while it works on an answer."""
+    """Open an agent in a guest of ``image``. The guest has the disk ``world``, which contains the packages of a program
+    under test. If its clock is virtual, the guest runs only while the agent works on a request."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
             yield agent

@@ -116,8 +116,8 @@ def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Call
 
 
 def _together(told: queue.SimpleQueue[list[str | int]]) -> list[list[str | int]]:
-    """Return the progress messages that have come so far. Replace the messages about the crash states of one workload
-    by a single message with their sum."""
+    """Return the progress messages that have come so far. Replace several messages about the crash states of one
+    workload by one message with the sum of their counts."""
     words: list[list[str | int]] = []
     states: Counter[str] = Counter()
     with suppress(queue.Empty):
@@ -141,8 +141,8 @@ def _end(run: str) -> None:
 
 @dataclass(slots=True)
 class _HandedPart:
-    """A part of a run that Dask has. ``may`` names the workers that can do the part (None: any worker). ``tries``
-    counts its failures."""
+    """A part of a run that bob has handed to Dask. ``may`` names the workers that can do the part (None: any worker).
+    ``tries`` counts how often the part has failed."""
 
     part: RunPart
     parcel: Parcel
@@ -180,8 +180,8 @@ class Workers:
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until no part is ready and no part is at work. Even if an error ends this method, finished work
-        is kept. Raise GuestError if no present worker can do a part, and the errors of
+        """Do the parts of a run, until no part is ready and no part is at work. Even if an error ends this method,
+        finished work is kept. Raise GuestError if no present worker can do a part, and the errors of
         :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
@@ -199,7 +199,7 @@ class Workers:
             raise
 
     def finished(self) -> tuple[RunPart, ParcelResult]:
-        """Wait for the next part that ends, and return it with its result. If bob gave the part up, the result is a
+        """Wait until a part ends, and return this part with its result. If bob gave the part up, the result is a
         failure. Raise GuestError if no worker can do any part."""
         while True:
             try:

@@ -26,10 +26,10 @@ ATTEMPTS = 5  # most recordings, until one has the crash of the witness
 
 @dataclass(frozen=True, slots=True)
 class LogCrash:
-    """The crash of a witness, in a log. ``entry`` is the index of the log entry that marks the crash. The crash state
-    lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. If the first
-    entries of the log make the crash state, ``prefix`` is their number; otherwise it is None. ``other`` counts the
-    sectors that differ from the witness, for example by time stamps."""
+    """The place of a witness's crash in a log. ``entry`` is the index of the log entry that marks the crash. The crash
+    state lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. If
+    replaying the first entries of the log makes the crash state, ``prefix`` is their number; otherwise it is None.
+    ``other`` counts the sectors that differ from the witness, for example by time stamps."""
 
     entry: int
     lost: tuple[int, ...]
@@ -40,8 +40,8 @@ class LogCrash:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
-    """The log of the workload of ``witness``. ``crash`` is where the crash is in the log; None if the new recording
-    lacks it."""
+    """The log of the workload of ``witness``, as the entries ``steps``. ``crash`` says where the crash is in the log.
+    It is None if the new recording does not have this crash."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]

@@ -32,8 +32,8 @@ class Interrupts:
 
 
 class Begun:
-    """Finds the run directory of a run that begins after this object is made. It is ``folder``, or else a new one in
-    ``runs``."""
+    """Finds the run directory of a run that begins after this object is made. The directory is ``folder``. If
+    ``folder`` is None, it is a new directory in ``runs``."""
 
     def __init__(self, folder: Path | None, runs: Path) -> None:
         self._folder, self._runs = folder, runs
@@ -50,7 +50,7 @@ class Begun:
 @contextmanager
 def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
     """If Ctrl-C ends the block, add a note to the exception that says how Python resumes the run. The run directory is
-    ``folder``, or else a new one in ``runs``."""
+    ``folder``, or a new directory in ``runs`` if ``folder`` is None."""
     begun = Begun(folder, runs)
     try:
         yield

@@ -1,12 +1,11 @@
 """A matrix: a set of configurations, probed one after the other, or side by side on a cluster. Each configuration gives
 a column of the result table.
 
-On a cluster, bob divides a column into parts, which have some of its workloads each. There are about PARTS_PER_PLACE
-parts for each place of a worker (a place does one part at a time). A run makes each base image once, since the kernel
-writes random data into it. So the first part of a column has one workload for each initial tree, and makes the base
-images. Later parts get the base images from bob. The last part has the whole column: its worker crashes recoveries, and
-judges.
-"""
+On a cluster, bob divides a column into parts, which have some of its workloads each. A worker has one or more places,
+and a place does one part at a time. There are about PARTS_PER_PLACE parts for each place. A run makes each base image
+(the file system with its initial tree) once, since the kernel writes random data into it. So the first part of a column
+has one workload for each initial tree, and makes the base images. Later parts get the base images from bob. The last
+part has the whole column: its worker crashes recoveries, and judges."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

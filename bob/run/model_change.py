@@ -22,7 +22,8 @@ def answers_by_models(
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
-    """Record ``program`` once, and return the answers of ``models`` alone. The directory ``out`` keeps the run."""
+    """Record ``program`` once, and return the answers of ``models``. bob does not explore crash states of the
+    recording. The directory ``out`` keeps the run."""
     where, paces, deep = FileSystemOptions(), (Pace.UNDISTURBED,), how.exploration
     requests = program_requests(
         program, (RECORDED_ON,), where, paces, deep, how.image, how.guests, checks=checks, progress=progress.step
@@ -34,6 +35,7 @@ def answers_by_models(
 def model_change(
     program: Program, models: tuple[Model, Model], how: ProgramRunOptions, checks: CheckPlace, progress: Progress
 ) -> Change:
-    """Record ``program`` once, and return what changes for it between the first and the second of two ``models``."""
+    """Record ``program`` once, and hold it against two models. Return which vulnerabilities of the program the second
+    model adds to those of the first, and which it mends."""
     answers = answers_by_models(program, with_distinct_names(models), how, checks, progress)
     return change(program.name, *answers.models)

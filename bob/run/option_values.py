@@ -20,7 +20,8 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
-    """Return a reader that accepts only ``names``. Messages call such a value ``what``."""
+    """Return a reader that accepts only ``names``. Its messages call the option's value ``what``, such as
+    "property"."""
     return Words(lambda word, _option: _check_known(what, word, names()), lambda _given: names())
 
 

@@ -20,7 +20,7 @@ _LEVEL = 1  # for zlib: logs and observations shrink to a tenth; a higher level 
 _NOTHING = b"PK\5\6" + bytes(18)  # a zip archive without files
 _DONE = ("observed.json", "refused.json")  # either file says that a workload is done, unless it was lost
 _LATE = ("recorded.json", "observed.json", "refused.json", "lost.json", "result.json", "run.json")
-"""Files that say that other files exist. They are written after all other files, in this order."""
+"""The files that mark other files as complete. They are written after all other files, in this order."""
 
 OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs between configurations
 
@@ -28,9 +28,9 @@ OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs betw
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
-    the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` are the files of the part,
-    packed; the file run.json says what to do. ``numbers`` chooses workloads (None: all). The worker must have the same
-    ``environment`` (None: any environment). The worker may use ``jobs`` guests at a time, in the libvirt at
+    identifies the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` are the files of the
+    part, packed; the file run.json says what to do. ``numbers`` chooses workloads (None: all). The worker must have the
+    same ``environment`` (None: any environment). The worker may use ``jobs`` guests at a time, in the libvirt at
     ``connect``."""
 
     run: str

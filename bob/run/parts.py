@@ -1,6 +1,6 @@
-"""A run divided into parts, each with its own run directory. A part is a column of a matrix, a lot (batch) of a search,
-or a program on one file system at one pace. This machine does the parts one after the other, or the workers of a
-cluster do them (bob/run/cluster.py)."""
+"""A run divided into parts, each with its own run directory. A part is a column of a matrix, a lot (a batch of
+workloads) of a search, or a program on one file system at one pace (how fast the program runs). This machine does the
+parts one after the other, or the workers of a cluster do them (bob/run/cluster.py)."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -38,8 +38,8 @@ class PartEnd:
 
 
 class Doer(Protocol):
-    """An object that does parts: ``places`` of them at the same time on a cluster, or (if ``places`` is 0) one after
-    the other on this machine. ``in_hand`` is the number of parts at work."""
+    """An object that does the parts of a run. On a cluster, it does ``places`` parts at the same time. On this machine,
+    ``places`` is 0, and it does one part after the other. ``in_hand`` is the number of parts at work."""
 
     @property
     def places(self) -> int: ...

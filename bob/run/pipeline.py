@@ -1,11 +1,12 @@
-"""Recordings and observations side by side, as jobs of one pool of guests. At most half of the workers record, each for
-another configuration, in guests in virtual time, where waits cost nothing. The other workers observe. While a worker
-records, bob keeps its guest for observing: an emulator would have to translate the whole kernel again in a restored
-guest.
+"""Recordings and observations side by side, as jobs of one pool of guests. At most half of the workers record. Each of
+them records another configuration, in a guest in virtual time, where a wait costs no time on the host. The other
+workers observe crash states.
+
+A worker that records has a second guest, for observing, and keeps this guest meanwhile. It would be slower to end this
+guest and to restore it later: an emulator would have to translate the whole kernel again.
 
 If two guests in a row are lost at a workload, or bob itself fails at it, the workload stays unknown, and ``--resume``
-tries it again. If the kernel panicked or hung in both guests during the recording, that is a finding.
-"""
+tries it again. If the kernel panicked or hung in both guests during the recording, that is a finding."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ from bob.workload.operations import Operation, Workload
 FEW = 6  # if at most so many workloads wait to be observed, a worker records the next configuration
 LARGE_LOG_BYTES = 4 * 1024 * 1024  # after a larger log, bob returns memory to the system
 HELD_BYTES = 8 * 1024 * 1024
-"""The most bytes of logs in memory that wait to be observed, and the most that wait to be judged. Other recordings are
-read from the run directory, which takes 10 to 50 ms each."""
+"""The limit for the logs of recordings that wait in memory: so many bytes may wait to be observed, and as many to be
+judged. Other recordings are read from the run directory, which takes 10 to 50 ms each."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,9 +106,9 @@ class Pipeline(JobQueue):
         self._pool.stop()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
-        """Wait for the result of workload ``number`` of the task at index ``place``, and return it. A second call
-        cannot get it again. Return None if only the run directory has the result. Raise UsageError if mkfs or the
-        kernel refused the configuration, and the error of a worker that failed."""
+        """Wait for the result of workload ``number`` of the task at index ``place``, and return the result. Call this
+        once for each workload, since the pipeline then forgets the result. Return None if only the run directory has
+        it. Raise UsageError if mkfs or the kernel refused the configuration, and the error of a worker that failed."""
         task = self._tasks[place]
         if number not in task.left:
             return None

@@ -37,8 +37,8 @@ Errand = Callable[[], None]  # work that a worker does without a guest of this q
 
 
 class LostGuest(Exception):
-    """The guest was lost in the middle of a job that has a part of its answer already. The message says how it was
-    lost."""
+    """The guest was lost in the middle of a job, when the job already had a part of its answer. The message says how
+    the guest was lost."""
 
 
 class RunStopped(BaseException):
@@ -69,15 +69,16 @@ class Job:
 
 
 class Idle(Enum):
-    """A queue without a job says whether a job may still come."""
+    """The answer of a queue that has no job for a worker now. It says whether another job may still come."""
 
     WAIT = "wait"  # more jobs may come
     OVER = "over"  # no more jobs will come
 
 
 class JobQueue:
-    """A queue of jobs for guests with this ``clock`` and the disk ``world``. ``begin`` prepares a new guest. The pool
-    holds its lock (the condition) when it calls :meth:`next` and :meth:`put_back`."""
+    """A queue of jobs. The guests for these jobs have the ``clock`` (virtual or real) and the disk ``world``. ``begin``
+    prepares a new guest. The pool holds its lock (the condition ``changed``) when it calls :meth:`next` and
+    :meth:`put_back`."""
 
     def __init__(
         self,
@@ -110,9 +111,9 @@ class Pool:
         self._at_work = self._ended = 0
 
     def done(self, queue: JobQueue) -> Iterator[Job]:
-        """Do all jobs of ``queue`` in one guest, and in another guest if that one is lost. Yield each job when it ends.
-        Raise GuestLost or AgentBroken if two guests in a row are lost at their start. Raise an error that ends the run
-        (:func:`ends_the_run`), and any error of :meth:`Job.give_up`."""
+        """Do all jobs of ``queue`` in one guest. If the guest is lost, go on in another guest. Yield each job when it
+        ends. Raise GuestLost or AgentBroken if two guests in a row are lost at their start. Raise an error that ends
+        the run (:func:`ends_the_run`), and any error of :meth:`Job.give_up`."""
         agent: Agent | None = None
         with ExitStack() as guest:
             while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:
@@ -284,8 +285,8 @@ def each_in_a_guest(
     progress: Progress,
     world: Path | None = None,
 ) -> Iterator[R]:
-    """Do each of ``items`` (title, item) in one guest, and yield the results of ``do``. Raise the errors of
-    :meth:`Pool.done`."""
+    """Call ``do`` for each item, with the agent of one guest, and yield the results. ``items`` are pairs: a title for
+    messages, and the item itself. Raise the errors of :meth:`Pool.done`."""
     every = [_ItemJob(title, item, do) for title, item in items]
     for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
         assert isinstance(job, _ItemJob)

@@ -1,6 +1,8 @@
-"""A probe from end to end: record, enumerate, observe, judge, report. bob keeps the output of each phase before the
-next phase starts. A quick question (:func:`try_out`) has the same phases. It makes a recording for each finish (the end
-of a workload), and its result has answers instead of a table."""
+"""A probe from end to end: record, enumerate crash states, observe, judge, report. bob keeps the output of each phase
+before the next phase starts.
+
+A quick question (:func:`try_out`) has the same phases. bob makes a recording for each *finish* (the way in which a
+workload ends, such as with an fsync). The result has answers instead of a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,5 +1,5 @@
-"""Holds a recorded program against models: bob builds the trees that a model allows, and the program's checker checks
-each."""
+"""Compares a recorded program with models of file systems: bob builds the trees that a model allows after a crash, and
+the program's checker checks each tree."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ _STALE = (
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """A model's judgement of a tree after an output. ``says`` returns whether the model allows the tree (None:
-    unknown). ``clauses`` returns the clauses of the model that forbid it (empty: unknown)."""
+    """A model's judgement of a tree after an output: may a crash leave this tree once the program has written this
+    output? ``says`` returns whether the model allows the tree (None: unknown). ``clauses`` returns the clauses
+    (promises) of the model that forbid the tree (empty: unknown)."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
@@ -67,8 +68,9 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
-    """Return a judgement by the list of all trees that ``model`` allows. If the model also allows stale data or garbage
-    that the list lacks, ask ``by_pairs`` about other trees."""
+    """Return a judgement that looks a tree up in the list of all trees that ``model`` allows. If the model also allows
+    stale data or garbage, the list is not complete; then the judgement ``by_pairs`` decides about trees that are not on
+    the list."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -95,9 +97,9 @@ def hold_against(
     jobs: int,
     explaining: Callable[[str], Explaining],
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
-    """Return the answer of each of ``models`` for a recorded program, and the effects of the program's calls. The
-    request's budget is the most distinct trees for each model. ``explaining`` returns an object that explains failures,
-    by a name."""
+    """Return the answer of each of ``models`` for a recorded program, and the effects of the program's calls. For each
+    model, bob checks at most as many distinct trees as the budget in ``request``. ``explaining`` takes the name of what
+    is explained, and returns an object that makes the explanations of failures."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -127,7 +129,8 @@ def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaini
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
-    """Return why a model cannot answer. Raise ``broken`` again if it would also stop all other work."""
+    """Return why a model cannot answer: because of the error ``broken``. Raise this error again if it would also stop
+    all other work."""
     match broken:
         case CannotBeModelled():
             return str(broken)
@@ -155,9 +158,9 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """Return the vulnerabilities on a file system that show in a tree which the model forbids. Each has the clauses
-    that forbid the first such tree. Also return how many of the trees that the checker refuses the model could not
-    judge."""
+    """Return the vulnerabilities on a file system that a model does not predict. Such a vulnerability shows in a tree
+    of that file system which the model forbids. Each is returned with the clauses (promises of the model) that forbid
+    the first such tree. Also return a number: how many trees that the checker refuses the model could not judge."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):
@@ -243,8 +246,8 @@ class _ModelledProgram:
         return judge_model(with_answers, self.case.transcript.calls, self.again.effects, notes, explaining)
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
-        """Return the model's judgement. It uses the list of allowed trees if the list is complete, and else pairs of
-        operations."""
+        """Return the model's judgement of trees. If the list of allowed trees is complete, the judgement uses this
+        list. Otherwise it uses the order of each pair of operations."""
         by_pairs = UNKNOWN
         if len(self.again.history.operations) <= MOST_IN_PAIRS:
             if self.pairs is None:
@@ -255,8 +258,8 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return an empty answer for a model that another part of the run asks. bob compares it with the trees of file
-    systems."""
+    """Return an empty answer for a model. Another part of the run asks this model; this part only compares it with the
+    trees of file systems."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

@@ -1,5 +1,5 @@
-"""A program's run in parts for a cluster: one part for each file system at each pace. The first part also has the
-answers of the models. Each part asks whether the models allow the trees on its file system."""
+"""The run of a program in parts, for a cluster. A part is one file system at one pace (how fast the program runs). The
+first part also has the answers of the models. Each part asks whether the models allow the trees on its file system."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,8 +52,8 @@ def spread(
 
 @dataclass(frozen=True, slots=True)
 class ProgramPart:
-    """The question of a part. ``explores`` and ``answers`` have the meaning of the arguments of
-    :func:`bob.run.programs.try_program`."""
+    """The work of one part: the ``request`` for its file system, and the ``models``. ``explores`` and ``answers`` have
+    the meaning of the arguments of :func:`bob.run.programs.try_program`."""
 
     request: ProbeRequest
     models: tuple[Model, ...]

@@ -31,9 +31,9 @@ class CannotBeModelled(Exception):
 def protocol_of(
     case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
 ) -> tuple[ReplayedProgram, tuple[str, ...]]:
-    """Return the calls of a program as a workload of bob's own operations, and notes on effects that it lacks.
-    ``before`` and ``after`` are the trees after the setup and after a clean end. Raise CannotBeModelled if bob cannot
-    follow a call that changes the tree."""
+    """Return the calls of a program as a workload of bob's own operations. Also return notes, each about an effect of
+    the calls that this workload lacks. ``before`` and ``after`` are the trees after the setup and after a clean end.
+    Raise CannotBeModelled if bob cannot follow a call that changes the tree."""
     program, said = case.work, case.transcript
     try:
         effects = protocol(said.calls, ROOT, before, after)

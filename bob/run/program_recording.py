@@ -47,9 +47,9 @@ ABOUT_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The numbers of a recorded program: its ``outputs``, the bytes ``told`` in them, and its traced system ``calls``.
-    Each output begins a new window (the crashes until the next output). ``states`` is the number of legal crash states
-    in all ``windows``, without torn writes."""
+    """The numbers of a recorded program. It wrote ``outputs`` pieces of output, with ``told`` bytes in all, and made
+    this number of traced system ``calls``. Each piece of output begins a new window (the crashes until the next piece).
+    ``states`` is the number of legal crash states in all ``windows``, without torn writes."""
 
     configuration: str
     outputs: int
@@ -217,8 +217,8 @@ def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[Che
 
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
-    """Return the first wrong answer to :func:`trust_trials`; None if all are right. A checker must accept whole trees,
-    and refuse damaged ones."""
+    """Return the first wrong answer of a checker to the runs that :func:`trust_trials` lists; None if all answers are
+    right. A checker must accept whole trees, and refuse damaged ones."""
     spoilt = ["an emptied directory" if one == EMPTIED else f"the tree after {one}" for one in program.must_fail]
     for place, (what, answer) in enumerate(
         zip((_AFTER_SETUP, "the tree after a clean end", *spoilt), answers, strict=True)

@@ -25,8 +25,8 @@ from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
 
-LEAST_SAMPLED = 3  # fewest states of a window that bob checks although it has checked the same tree in another state
-BATCH = 10  # most states in a request; if a later request loses the guest, the answers for these stay
+LEAST_SAMPLED = 3  # fewest crash states of a window that bob checks although it has checked their trees already
+BATCH = 10  # most states in a request; if a later request loses the guest, the answers to earlier requests stay
 
 
 def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int) -> list[Looked]:
@@ -42,8 +42,9 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 
 
 class _WindowJob(Job):
-    """Explores one window of a program, and runs the checker on each tree. All windows share the known mounts
-    ``sights``."""
+    """Explores one window of a program (the crashes between two outputs), and runs the checker on each tree. If two
+    crash states give the same disk, bob mounts it only once. The table ``sights`` of disks that were mounted is shared
+    by all windows."""
 
     when = " while checking"
     looked: Looked
@@ -96,8 +97,8 @@ def _check(
     checked: CheckerAnswers[int],
     tell: StateSink,
 ) -> None:
-    """Run the checker on each tree, in the easiest crash state that mounts with this tree. Also run it in a sample of
-    the other crash states that have the same trees. If a check did not end in time, run it once more."""
+    """Run the checker on each tree, in the easiest crash state that mounts with this tree. Also run the checker in a
+    sample of other crash states that mount with the same tree. If a check did not end in time, run it once more."""
     of: dict[int, list[ExploredState]] = {}
     for seen in observed.states:
         if seen.outcome is not None:

@@ -130,9 +130,9 @@ def _tried(
 
 @dataclass(slots=True)
 class _ProgramRun:
-    """The run of a program. ``held`` is the number of the recording that models answer for (None: another part has
-    their answers). ``modelled`` are these answers alone; ``by_models`` are the same answers, compared with the trees of
-    file systems."""
+    """The run of a program. ``held`` is the number of the recording that models answer for (None: another part of the
+    run has their answers). ``modelled`` are the answers of the models, before bob compares them with the trees of file
+    systems. ``by_models`` are the same answers after that comparison."""
 
     program: Program
     asked: Mapping[int, ProbeRequest]
@@ -170,7 +170,7 @@ class _ProgramRun:
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
     def ask_models(self, explores: bool) -> None:
-        """Hold the recording ``held`` against the models, unless another part of the run does that."""
+        """Compare the recording with the number ``held`` with the models, unless another part of the run does that."""
         self.modelled = [unasked(model) for model in self.models]
         if self.held is not None:
             case, request = self.cases[self.held], self.asked[self.held]
@@ -248,8 +248,8 @@ class _ProgramRun:
         looked: Sequence[Looked],
         reliances: Reliances,
     ) -> SubjectResult:
-        """Return ``subject`` with a witness for each way in which the program fails. If calls alone do not explain the
-        failure, also add the write that decides it."""
+        """Return ``subject`` with a witness for each way in which the program fails. If system calls alone do not
+        explain the failure, also name the write to the disk that decides it."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):

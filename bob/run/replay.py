@@ -37,7 +37,7 @@ class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.rep
 
 
 class WitnessReplay(ReplayDocument, frozen=True):
-    """A replay that also has the observation of the first mount (``found``)."""
+    """The replay of a witness. In addition to the document, it has ``found``: the observation of the first mount."""
 
     found: Observation
 

@@ -38,7 +38,7 @@ def request(
     host: Host,
     questions: Questions = TABLE_1,
 ) -> ProbeRequest:
-    """Return the request to probe a configuration. Raise the errors of :func:`checked`."""
+    """Return the request to probe ``configuration``. Raise the errors of :func:`checked`."""
     asked = adapt(ProbeRequest, questions, configuration=configuration, image=image, host=host)
     budget, seed, audit = exploration.budget, exploration.seed, exploration.audit
     return checked(replace(asked, budget=budget, seed=seed, audit=audit, model=exploration.model))
@@ -57,9 +57,9 @@ def program_requests(
     checks: CheckPlace = CheckPlace.AUTO,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
-    """Return requests for ``program``: one for each file system at each of ``paces``. Without ``paces``, take those
-    that make a difference on the file system. Build the image for the user's kernel. If ``options`` has no size, the
-    device is as large as the program needs."""
+    """Return requests for ``program``: one for each file system at each of ``paces`` (how fast the program runs). If
+    ``paces`` is empty, take the paces that make a difference on the file system. Build the image for the user's kernel.
+    If ``options`` has no size, the device is as large as the program needs."""
     made = [options.of(name, program.device) for name in dict.fromkeys(file_systems)]
     systems = [one.fs for one in made]
     [image] = asked_images(
@@ -72,8 +72,9 @@ def program_requests(
 
 
 def checked(request: ProbeRequest) -> ProbeRequest:
-    """Return ``request`` with each property once, and with all names in place of the word ``all``. Raise UsageError for
-    unknown properties, two probes with one name, an impossible device, too many guests, and numbers out of range."""
+    """Return ``request`` in its final form: each property occurs once, and the word ``all`` is replaced by the names of
+    all properties. Raise UsageError for unknown properties, two probes with one name, an impossible device, too many
+    guests, and numbers out of range."""
     check_device(request.configuration)
     cache, disks = request.model.write_cache, len(request.configuration.disks)
     if cache.one_disk_only and disks > 1:
@@ -118,8 +119,9 @@ PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # the na
 @dataclass(frozen=True, slots=True)
 class QuickQuestion:
     """A quick question (`bob try`) as text. ``operations`` run on the tree that ``setup`` makes, and ``expected`` says
-    what must be true after a crash. bob asks it with each of ``finishes`` (ends of the workload), or with the default
-    ones. ``parts`` has the names of the texts, for messages."""
+    what must be true after a crash. A finish is a text that says how a workload ends, such as with an fsync. bob asks
+    the question with each of ``finishes``, or with the default ones. ``parts`` has the names of these texts, for
+    messages."""
 
     operations: str
     expected: Sequence[str]

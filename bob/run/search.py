@@ -135,7 +135,8 @@ class _SearchRun:
 
     def ready(self, doer: Doer) -> Iterator[RunPart]:
         """Yield the lots that an earlier session began, and then new lots. On a cluster, begin more lots than ``doer``
-        does at a time. Raise StoreError if a lot was begun with other workloads than the search now makes."""
+        does at the same time. Raise StoreError if a lot was begun with other workloads than this session would choose
+        for it."""
         while self._begun:
             (folder, count), known = self._begun.pop(0)
             lot = self._next(count, self._known()[:known])
@@ -224,8 +225,9 @@ class _SearchRun:
         return directory.result()
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """Return the next ``count`` workloads, or fewer at the end. A search for some properties leaves out a property
-        that the lots ``done`` have broken already, and so a resumed search chooses the same workloads."""
+        """Return the next ``count`` workloads, or fewer at the end. A search for some properties no longer asks for a
+        property that the lots ``done`` have broken. Only these lots matter, so that a resumed search chooses the same
+        workloads."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:
             broken = _broken(done)
@@ -313,9 +315,9 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
 
 
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
-    """Return ``asked`` with the size of the file that fills the device, if the bounds want a full device. A guest
-    measures the free space. Raise UsageError if the file system cannot be filled, or has less free space than the
-    bounds leave."""
+    """Return ``asked`` with the size of the file that fills the device, if the bounds of the search (its limits for
+    workloads) ask for a full device. A guest measures the free space. Raise UsageError if the file system cannot be
+    filled, or has less free space than the bounds want to leave."""
     leave, configuration = asked.leave, request.configuration
     if not leave:
         return asked

@@ -1,5 +1,8 @@
 """Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. bob records each smaller
-workload, and puts a part back if the violation does not show without it. The workload of a program stays as it is."""
+workload, and puts a part back if the violation does not show without it. The workload of a program stays as it is.
+
+The easiest crash states are near a *clean prefix*: the first k pending writes in the order in which they were sent, and
+no other pending write, as on a disk without a cache."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +49,7 @@ from bob.witness.document import ShownState, Witness, WitnessSize
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
-MOST_STATES = 400  # most mounts for a workload at one distance from a clean prefix
+MOST_STATES = 400  # most mounts for a workload, of states that differ in the same number of writes from a clean prefix
 BATCH = 10  # bob judges after so many mounts, since a violation mostly shows in one of the first states
 RECORDINGS = 3  # bob records a program up to so many times, since the kernel's commits vary
 
@@ -124,7 +127,8 @@ class _MountedStates(ABC):
 
     @abstractmethod
     def keeps_claim(self) -> Callable[[CrashState], bool]:
-        """Return a function that says whether a mounted state is known not to break the claim."""
+        """Return a function that takes a crash state. It says whether this state was mounted and is known to keep the
+        claim, that is, not to break it."""
 
     def first_clear(self, states: Iterator[CrashState]) -> ShownState | None:
         """Mount ``states`` until one of them shows the violation clearly. Return the state that shows it best."""
@@ -135,8 +139,8 @@ class _MountedStates(ABC):
         return found
 
     def explained(self, best: ShownState) -> ShownState:
-        """Mount the neighbours of ``best`` (states that differ in one write). Return ``best`` with the writes that
-        cause the violation."""
+        """Mount the neighbours of ``best``: crash states that differ from it in one write. Return ``best`` with the
+        writes that cause the violation."""
         points = best.case.plan.points
         groups = Neighbours(points).groups(best.state)
         self.look(list(dict.fromkeys(state for group in groups for _write, state in group)))
@@ -163,8 +167,8 @@ class _JudgedStates(_MountedStates):
 
 
 class Shrinker:
-    """Shrinks a witness of operations that break ``claim``. The same guest records and observes, both in virtual time.
-    A second guest would take a whole processor while it waits in virtual time."""
+    """Shrinks a witness that shows how operations break ``claim``. The same guest records and observes, both in virtual
+    time. A second guest would take a whole processor while it waits in virtual time."""
 
     def __init__(
         self, agent: Agent, subject: Subject, model: DeviceModel, claim: Judgeable, budget: int, progress: Progress
@@ -237,8 +241,8 @@ class Shrinker:
         return best
 
     def nearer(self, best: ShownState) -> ShownState:
-        """Return a state at the same growth point that shows the violation and is nearest to a clean prefix
-        (:mod:`bob.crash.departures`)."""
+        """Return a state that shows the violation, and that differs in the fewest writes from a clean prefix. The state
+        is at the same growth point as ``best``, that is, at a time with the same pending writes."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = self.states_of(best.case)
             near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))
@@ -305,9 +309,10 @@ class _CheckedStates(_MountedStates):
 
 
 class _ProgramShrinker:
-    """Shrinks the witness ``found`` of a program, in a guest in virtual time that has the program's packages. States
-    near a clean prefix come first: at each distance, ``budget`` states of each growth point (a moment with one set of
-    pending writes). Then come other states, in the order of a probe."""
+    """Shrinks the witness ``found`` of a program, in a guest in virtual time that has the program's packages. bob first
+    tries states that are a clean prefix, then states that differ from one in one write, and so on. For each such number
+    of writes, bob tries ``budget`` states of each growth point (a time with one set of pending writes). Then come other
+    states, in the order of a probe."""
 
     def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
         self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress
@@ -376,8 +381,9 @@ def _candidates(plan: Plan, budget: int) -> Iterator[tuple[str, Iterator[CrashSt
 
 
 def _departing(plan: Plan, away: int, most: int) -> Iterator[CrashState]:
-    """Yield the states that are ``away`` writes off a clean prefix, at most ``most`` at each growth point. If several
-    states give the same disk, yield one of them."""
+    """Yield the crash states that differ from the nearest clean prefix in exactly ``away`` writes. Yield at most
+    ``most`` of them at each growth point (a time with one set of pending writes). If several states give the same disk,
+    yield one of them."""
     seen: set[tuple[object, ...]] = set()
     each = (islice(nearest(plan.points, number, away), most) for number in range(len(plan.points)))
     for state in chain.from_iterable(each):

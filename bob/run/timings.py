@@ -59,10 +59,12 @@ class Timing:
     recording: Annotated[float, Meta(ge=0, le=1)]
 
     def scaled_to(self, part: TimedWork) -> tuple[float, float]:
-        """Return the seconds to record ``part``, and the seconds to observe it, if each workload takes as long as in
-        this timing. The budget does not change the time of recording. With more budget, the time of observing stays the
-        same if no workload needs more mounts, or grows as the budget does if all need more. The square root of the
-        budget is between these two."""
+        """Return the seconds to record ``part``, and the seconds to observe it. bob assumes that each workload of the
+        part takes as long as a workload in this timing.
+
+        If the budget of the part is another one, only the time of observing changes. A larger budget does not change it
+        if no workload needs more mounts. If all workloads need more, the time grows as the budget does. bob takes the
+        square root of the budget, which is between these two."""
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
@@ -77,10 +79,10 @@ class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
-    """Return the time that all ``parts`` took in earlier runs (None: unknown), and an estimate in words. A part takes
-    as long as the most similar work on this machine (``here``). If similar work of a part is missing, or had far fewer
-    workloads, all times come from another machine (``usual``). In small work, most of the time is the start of
-    guests."""
+    """Return the time that all ``parts`` took in earlier runs (None: unknown), and an estimate in words. ``here`` has
+    the timings of this machine, ``usual`` those of another machine. For each part, bob takes the most similar work in
+    ``here``. If a part has no similar work there, or its similar work had far fewer workloads, bob takes all times from
+    ``usual``. In small work, most of the time is the start of guests, so small work would mislead."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -105,8 +107,8 @@ def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> 
 
 
 def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
-    """Return the timing most similar to ``part``; of several, the newest. A given machine works in real time, so only
-    its own timings count for it."""
+    """Return the timing that is most similar to ``part``; of equally similar ones, the newest. A machine that the user
+    gives works in real time, so only timings of the same machine count for it."""
     given = part.image if _is_given(part.image) else ""
     same = [
         one
@@ -118,7 +120,8 @@ def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
 
 
 def _is_given(image: str) -> bool:
-    """Return whether the name ``image`` is the address of a given machine. Only such an address has a colon."""
+    """Return whether ``image`` is the address of a machine that the user gives, and not the name of an image. Only such
+    an address has a colon."""
     return ":" in image
 
 
@@ -187,7 +190,7 @@ class TimedProgress:
         return self._clock() - self._began
 
     def lap(self) -> None:
-        """Note that one more part of the work is done."""
+        """Note that one more of the parts of the work is done."""
         now = self._clock()
         self.laps.append(now - self._lap)
         self._lap = now

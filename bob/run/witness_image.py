@@ -28,9 +28,10 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Return the image ``name`` with all ``witnesses``. If ``name`` is None, return each image that witnesses name,
-    with its witnesses. Report if an image has the kernel of a witness in another package. Raise UsageError if it has a
-    kernel of another series, unless ``any_kernel`` is True (None: the command lacks this option)."""
+    """Return the guest images on which bob shows ``witnesses`` again, each with its witnesses. If ``name`` is given,
+    this is the image ``name`` with all witnesses. Otherwise these are the images that the witnesses name. If an image
+    has the kernel of a witness in another Debian package, report that. Raise UsageError if it has a kernel of another
+    series, unless ``any_kernel`` is True (None: the command lacks this option)."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
