@@ -1,5 +1,6 @@
-"""The answers to a quick question, or for a program, as one self-contained page or with a page for each witness. The
-templates ``answers.html.j2`` and ``programs.html.j2`` have the words."""
+"""The answers to a quick question (`bob try`), or for a program, as HTML: one self-contained page, or a page for the
+answers and one for each witness (a file with one crash state that breaks a claim). The templates ``answers.html.j2``
+and ``programs.html.j2`` have the words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,8 +26,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with its place on the page, and its ways to break. ``protocol`` is a picture of the program's update
-    protocol, empty if unknown."""
+    """An answer with its place on the page. ``ways`` are the ways to break its claim, each a kind of crash state.
+    ``protocol`` is a picture of the program's update protocol; it is empty if the protocol is unknown."""
 
     anchor: str
     subject: SubjectResult
@@ -41,8 +42,8 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page of each witness, then the page of the answers, each with its path. All of them link to a site's
-    folder ``home``, a URL relative to the page of the answers."""
+    """Yield the page of each witness, then the page of the answers. Each comes with its path. All these pages link to a
+    site's folder ``home``, whose URL is relative to the page of the answers."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)

@@ -1,4 +1,5 @@
-"""The printing of the answers to a quick question: whether each expectation holds, and the ways to break it."""
+"""The printing of the answers to a quick question (`bob try`): whether each expectation holds, and the ways to break
+it. bob makes a recording for each *finish*, the way in which the workload ends, such as with an fsync."""
 
 from pathlib import Path
 
@@ -30,7 +31,7 @@ NEEDS_NO_CRASH = (
 
 
 def print_answers(console: Console, result: Result, run: Path) -> None:
-    """Print the answers to a quick question, whose witnesses are in the folder ``run``."""
+    """Print the answers to a quick question. ``run`` is the folder that has their witnesses."""
     [subject], asked = result.subjects, result.workload
     assert asked is not None
     told = ", ".join(options(subject.mkfs_options, subject.effective_mount_options))
@@ -71,12 +72,13 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:
-    """Return whether an expectation asks whether crash states mount."""
+    """Return whether some expectation of ``subject`` tests whether a crash state can be mounted."""
     return any(parse(answer.name).asks_of_mounts for answer in subject.answers)
 
 
 def explored_of(part: ByRecording) -> str:
-    """Return how much of a recording's crash states bob explored, or why the recording is missing."""
+    """Return in words how much of a recording's crash states bob explored. If the recording is missing, return the
+    reason."""
     if not part.is_recorded:
         return f"not recorded: {part.reason}"
     return f"{explored(part.states)}, by {plural(part.states.mounted, 'mount')}"
@@ -102,7 +104,7 @@ def _print_answer(console: Console, answer: Answer, run: Path) -> None:
 
 
 def says(answer: Answer) -> str:
-    """Return the answer to an expectation in one line."""
+    """Return in one line whether the expectation of ``answer`` holds."""
     match answer.verdict:
         case Verdict.FAILS:
             ways = f"can break in {plural(len(answer.ways), 'way')}" if len(answer.ways) > 1 else "breaks"
@@ -113,7 +115,8 @@ def says(answer: Answer) -> str:
 
 
 def by_finish(answer: Answer) -> str:
-    """Return the verdict of each recording on an expectation."""
+    """Return in words the verdict of each recording on the expectation of ``answer``. The finishes of the recordings
+    name them."""
     said = []
     for one in answer.recordings:
         match one.verdict:
@@ -128,8 +131,8 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return the finishes whose recordings show ``way``. The finish of the way's witness comes first. Return an empty
-    text if there is only one recording."""
+    """Return in words which finishes have a recording with a crash state of the kind ``way``. The finish of the way's
+    witness comes first. Return an empty text if there is only one recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]
@@ -138,7 +141,7 @@ def shown_by(answer: Answer, way: Way) -> str:
 
 
 def held(answer: Answer) -> str:
-    """Return in words in how many legal crash states an expectation holds."""
+    """Return in words in how many legal crash states the expectation of ``answer`` holds."""
     states = answer.states
     if states.exhaustive == "sectors":
         return f"holds in all {compact(states.legal_sectors)} legal crash states"

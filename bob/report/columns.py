@@ -16,7 +16,8 @@ _FEW_CONFIGURATIONS, _FEW_FILE_SYSTEMS = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A configuration in a report. The paths of its witnesses are relative to ``run``."""
+    """A configuration as a column of a report. ``label`` is its unique name. ``configuration`` has the answers, which
+    are a part of ``result``. The paths of witnesses are relative to the folder ``run``."""
 
     label: str
     result: Result

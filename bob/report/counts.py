@@ -1,4 +1,5 @@
-"""The explored share of a whole, in words."""
+"""Phrases that say how much of a whole bob explored. A *torn* state has a part of some write; the other states have
+whole writes only."""
 
 from bob.answer.result import Allowed, SubjectResult
 from bob.crash.coverage import States
@@ -27,7 +28,8 @@ def torn_states(states: States) -> str:
 
 
 def of_model(found: Allowed) -> str:
-    """Return the tried share of the crash states that a model allows, such as ``12 % of 4,096 that it allows``."""
+    """Return in words which share of the crash states that a model allows bob has tried, such as ``12 % of 4,096 that
+    it allows``."""
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "
@@ -58,12 +60,13 @@ def _some_whole(states: States) -> str:
 
 
 def _are_all_that_mount(states: States) -> bool:
-    """Return whether some states of whole writes do not mount, and all other such states were explored."""
+    """Return whether bob explored all states of whole writes but those that do not mount. Return False if all such
+    states mount."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
 
 
 def examined(column: SubjectResult) -> str:
-    """Return in words how many outcomes bob examined, and how."""
+    """Return in words how bob examined mounted crash states, and for how many different outcomes."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

@@ -30,12 +30,14 @@ Rows = list[tuple[str, list[tuple[str, list[str]]]]]
 
 
 def to_csv(columns: Sequence[ShownColumn]) -> str:
-    """Return CSV with one line for each cell, under the names of :data:`bob.report.frames.CELL_FIELDS`."""
+    """Return CSV with one line for each cell (the answer for one property of one configuration). The first line has the
+    names in :data:`bob.report.frames.CELL_FIELDS`."""
     return str(cell_frame(columns).to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(columns: Sequence[ShownColumn]) -> str:
-    """Return Markdown for a forge: the table, the evidence of each ×, and the conditions of the measurement."""
+    """Return Markdown for a forge: the table, the evidence of each × (a property that fails), and the conditions of the
+    measurement."""
     text = _render(
         "table.md.j2",
         markdown,

@@ -22,9 +22,9 @@ LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the lines after w
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The width of the picture, and where its columns begin (pixels); the column of times ends at ``time``.
-    ``program_width`` is the width of the column of calls. A text is cut after ``most_lines`` lines. It begins
-    ``below`` pixels under the top of its event."""
+    """The width of the picture, and the places of its columns, in pixels. The column of times ends at ``time``. The
+    column of calls begins at ``program``, and is ``program_width`` wide. The other columns begin at ``disk`` and at
+    ``words``. A text is cut after ``most_lines`` lines. It begins ``below`` pixels under the top of its event."""
 
     width: int
     time: int
@@ -71,11 +71,9 @@ def svg(
     legend: bool = True,
     columns: Columns = WIDE,
 ) -> str:
-    """Return the picture as an ``<svg>`` element.
-
-    Operations with a ``role`` in the claim are framed. ``found`` is the evidence after the crash. Bold text marks lost,
-    torn and deciding writes, the data of operations, and the events that made other writes durable.
-    """
+    """Return the picture as an ``<svg>`` element. An operation is framed if ``role`` gives it a role in the broken
+    claim. ``found`` is the evidence after the crash. Bold text marks lost, torn and deciding writes, the data of
+    operations, and the events that made other writes durable."""
     below = columns.below
     root = Xml.Element(
         "svg",
@@ -137,7 +135,8 @@ def _row(
     *,
     seals: bool,
 ) -> int:
-    """Draw ``event``, and return the height of its row. An event that ``seals`` makes earlier writes durable."""
+    """Draw ``event``, and return the height of its row. ``seals`` says whether the event makes earlier writes
+    durable."""
     put_text(root, columns.time, y + 4, at(event.seconds), "quiet", anchor="end")
     disk, edge, most, below = columns.disk, columns.width - 8, columns.most_lines, columns.below
     match event:
@@ -207,7 +206,7 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
 
 def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str, most: int) -> int:
     """Add the text ``said`` in at most ``most`` lines, and return the number of lines. If the text is cut, the whole
-    text is the element's title."""
+    text appears as a tooltip."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
     few = parts[:most]
     if len(few) < len(parts):
@@ -220,8 +219,8 @@ def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, st
 def put_text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
-    """Add a line of text that begins at (``x``, ``y``), or that ends there (``anchor``). ``whole`` is the title of the
-    line."""
+    """Add the line of text ``said``. It begins at (``x``, ``y``), or ends there if ``anchor`` says so. If ``whole`` is
+    not empty, it is the line's tooltip."""
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
     element.text = clean(said)
     if whole:

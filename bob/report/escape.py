@@ -34,7 +34,7 @@ REPLACEMENT = "\ufffd"
 
 
 class Raw(str):
-    """Text that is already in the language of the document."""
+    """Text that is already escaped for the language of the document."""
 
     __slots__ = ()
 

@@ -1,5 +1,6 @@
-"""Results as DataFrames: the table, a row for each cell, or a row for each workload. Counts may have thousands of
-digits. So they are Python's integers (dtype object), and another column has the binary logarithm of each."""
+"""Results as DataFrames: the whole table, a row for each cell (the answer for one property of one configuration), or a
+row for each workload. Counts may have thousands of digits. So they are Python's integers (dtype object), and another
+column has the binary logarithm of each."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -28,7 +29,7 @@ WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATI
 
 def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
     """Return the marks (``×``, ``holds``, ``?``, ``–``) of all columns. A mark is empty if the property was not probed.
-    Rows are properties under their family (a two-level index), in the order of Table 1."""
+    The rows are properties, grouped by family (a two-level index), in the order of Table 1 of OSDI'14."""
     rows = [
         (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
         for family, named in families_of(columns)
@@ -53,8 +54,8 @@ def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`). A recording has a row in each of its
-    cells."""
+    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`). A workload that tested several properties
+    has a row in the cell of each."""
     rows = [
         _workload(column, cell, workload)
         for column in columns

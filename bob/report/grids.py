@@ -1,4 +1,5 @@
-"""Results with hundreds of rows as grids. :mod:`bob.catalogue.places` knows the place of each row in a grid."""
+"""Results with hundreds of rows as grids: two words in the name of a property are its row and column in a grid
+(:mod:`bob.catalogue.places`)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,8 +12,8 @@ from bob.claim.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid of one configuration. ``down`` and ``across`` are the names of the rows and columns that have a cell, in
-    the order of the layout."""
+    """A grid with answers for one configuration. ``down`` and ``across`` are the names of those rows and columns of the
+    ``layout`` that have a cell, in the order of the layout."""
 
     layout: Layout
     down: tuple[str, ...]
@@ -20,7 +21,7 @@ class Grid:
     cells: Mapping[tuple[str, str], Answer]
 
     def rows(self) -> Iterator[tuple[str, list[Answer | None]]]:
-        """Yield the rows, each with its name and its cells. A cell is None if its question was not asked."""
+        """Yield each row of the grid: its name, and its cells. A cell is None if that property was not probed."""
         for down in self.down:
             yield down, [self.cells.get((down, across)) for across in self.across]
 
@@ -48,7 +49,8 @@ def listed(column: SubjectResult) -> SubjectResult:
 
 
 def finishes(cell: Answer) -> str:
-    """Return in words the finishes of the workloads that fail in a cell."""
+    """Return in words with which finishes the property of ``cell`` fails. A finish is the way in which a workload ends,
+    such as with an fsync."""
     asked = {workload.finish for workload in cell.recordings}
     failing = dict.fromkeys(workload.finish for workload in cell.recordings if workload.verdict is Verdict.FAILS)
     if len(asked) > 1 and failing.keys() == asked:

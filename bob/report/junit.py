@@ -1,6 +1,6 @@
-"""The points of a result (:mod:`bob.report.points`) as JUnit XML for a CI. JUnit XML has no standard: Jenkins' plugin
-xunit checks a schema; GitLab, GitHub's reporters and other readers accept the same form. An unknown point is an
-``error``, which all these readers count as a failure."""
+"""The points of a result (answers to one question each, :mod:`bob.report.points`) as JUnit XML for a CI. JUnit XML has
+no standard: Jenkins' plugin xunit checks a schema; GitLab, GitHub's reporters and other readers accept the same form.
+An unknown point is an ``error``, which all these readers count as a failure."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree

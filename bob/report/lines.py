@@ -53,8 +53,8 @@ def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """Print the command that shows ``witness`` again, unless that is None. The command stands on one line, since a
-    shell does not accept a broken command."""
+    """Print the command that shows ``witness`` again; print nothing if ``witness`` is None. The command stands on one
+    line, since a shell does not accept a broken command."""
     if command := witness_command(run, witness):
         console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 
@@ -86,8 +86,8 @@ def narrow_table(
     padding: int = 2,
     first: int | None = None,
 ) -> Table:
-    """Return an empty table. Its first column, at least ``first`` wide, is for names; each of ``heads`` has another
-    column."""
+    """Return an empty table. Its first column is for names, and is at least ``first`` characters wide. Then it has one
+    column for each of ``heads``."""
     table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="")
     table.add_column("", min_width=first, no_wrap=True)
     for head in heads:
@@ -99,8 +99,8 @@ MarkRows = Iterable[tuple[str, Sequence[Text]]]
 
 
 def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple[str, MarkRows]], legend: Text) -> None:
-    """Print a table of marks with a column for each of ``names``. If the names do not fit, letters stand for them, with
-    a key."""
+    """Print a table of marks with a column for each of ``names``. If the names do not fit, letters stand above the
+    columns, and the names of the letters follow."""
     rows = [(family, list(marked)) for family, marked in families]
     first = max(len(name) for _family, marked in rows for name, _marks in marked) + 2
     fits = first + sum(len(name) + 2 for name in names) <= console.width

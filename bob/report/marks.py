@@ -40,7 +40,8 @@ def print_overview(console: Console, columns: Sequence[ShownColumn]) -> None:
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
-    """Print the marks of the grids ``found``, then each × with the finishes that show it. ``run`` has the witnesses."""
+    """Print the marks of the grids ``found``. Then print for each × with which finishes (ways to end a workload) it was
+    seen. ``run`` is the folder that has the witnesses."""
     for grid in found:
         _print_grid(console, grid)
         console.print()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def witness_command(run: Path, witness: str | None) -> str:
-    """Return the command that shows a witness again, for a shell in the current directory; empty without a witness."""
+    """Return the command that shows the witness ``witness`` of ``run`` again, for a shell in the current directory.
+    Return an empty text if ``witness`` is None."""
     return f"bob replay {shlex.quote(str(nearby(run / witness)))}" if witness else ""
 
 

@@ -24,8 +24,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """A cell of the configuration ``place``. ``shown`` is the cell's first way to break the property, in a section of
-    the page with the evidence."""
+    """A cell of the table: the answer for one property of the configuration with the label ``place``. The page has a
+    section with the evidence of the cell. It shows the first way to break the property, ``shown``."""
 
     place: str
     cell: Answer
@@ -60,7 +60,8 @@ class PageCell:
 
     @property
     def finishes(self) -> str:
-        """The finishes of failing workloads, if the cell is in a grid; otherwise empty."""
+        """The finishes with which workloads fail (the ways in which these workloads end), if the cell is in a grid;
+        otherwise empty."""
         return finishes(self.cell) if self.is_in_grid else ""
 
     @property
@@ -69,7 +70,8 @@ class PageCell:
 
     @property
     def by_workload(self) -> list[tuple[str, list[ByRecording]]]:
-        """The recordings, grouped by workload. Recordings in one group differ in how they finish."""
+        """The recordings, grouped by workload. The recordings in one group differ in their finish: the way in which the
+        workload ends."""
         return [(name, list(group)) for name, group in groupby(self.cell.recordings, lambda workload: workload.name)]
 
     @property
@@ -83,8 +85,8 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A configuration with its place on the page. ``beside`` shows crash states that do not mount or have other
-    trouble."""
+    """A configuration with its place on the page. ``cells`` are its cells by property, and ``families`` the same cells
+    by family. ``beside`` are crash states that do not mount or have other trouble."""
 
     anchor: str
     column: ShownColumn
@@ -99,13 +101,13 @@ class PageColumn:
 
     @property
     def ways(self) -> list[ShownWay]:
-        """All ways to break a claim whose witness may have its own page."""
+        """All ways to break a property, or to have trouble, whose witness may have its own page."""
         return [*(cell.shown for cell in self.cells.values()), *self.beside]
 
 
 @dataclass(slots=True)
 class _Anchors:
-    """A giver of ids, or of names of files, each of which it gives once."""
+    """Makes ids for sections of a page, or names for files. It never makes the same one twice."""
 
     given: set[str] = field(default_factory=set)
 
@@ -124,8 +126,8 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and the file of each witness, then the page of the table, each with its path. All pages link to a
-    site's folder ``home``, a URL relative to the table."""
+    """Yield for each witness its page and its file, and then yield the page of the table. Each comes with its path. All
+    pages link to a site's folder ``home``, whose URL is relative to the page of the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 
@@ -192,8 +194,8 @@ def _page_column(column: ShownColumn, anchors: _Anchors, folder: str) -> PageCol
 
 
 def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = "") -> ShownWay:
-    """Return the first of ``ways``, with the story of its witness. If bob cannot read the witness, the story is left
-    out."""
+    """Return the first of ``ways`` to break a claim, with the story of its witness. If bob cannot read the witness,
+    leave the story out."""
     way = ways[0] if ways else Way("", 0)
     try:
         return shown_way(anchor, way, run, where, page)

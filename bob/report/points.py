@@ -33,9 +33,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The answer to one question. ``message`` says why the point did not pass. ``details`` end with the command that
-    shows a violation again, if there is a witness. ``is_better`` says that it FAILED because less is broken than
-    expected."""
+    """The answer to one question. ``message`` says why the point did not pass. ``details`` are lines about it; the last
+    one is the command that shows a violation again, if there is a witness. ``is_better`` says that the point FAILED
+    only because less is broken than expected."""
 
     name: str
     outcome: Outcome
@@ -71,8 +71,9 @@ _NO_REASON = "the result does not give a reason"
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
     """Return the suites of ``result``, whose files are in ``folder``. A table has one suite for each configuration,
-    with a point for each property. A question has points for its expectations, and for panics and hangs of the
-    kernel. A program has points for file systems and models. ``within`` precedes the name of a suite."""
+    with a point for each property. A question has points for its expectations, and for panics and hangs of the kernel.
+    A program has points for file systems and models. The name of each suite begins with ``within``, such as the name of
+    a kernel."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:
@@ -110,8 +111,8 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
-    """Return a suite for each configuration of table B. A cell passes if table A expects its verdict. It is skipped if
-    a table lacks it."""
+    """Return a suite for each configuration of table B. The point of a cell passes if table A has the same verdict for
+    the cell. The point is skipped if one of the tables lacks the cell."""
     result = comparison.b.result
     if result is None:
         return ()

@@ -1,4 +1,5 @@
-"""A page in Markdown with a table of programs × file systems, and below the table the reasons of each ×."""
+"""A page in Markdown with a table of programs × file systems, and below the table the reasons of each ×. A program may
+be recorded at several paces: at full speed (undisturbed), or slowed down."""
 
 from collections.abc import Mapping, Sequence, Set
 
@@ -17,8 +18,8 @@ _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
 def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
-    """Return the page about ``programs``, with ``configurations`` as columns. An answer at another pace than
-    undisturbed has the name ``CONFIGURATION-PACE``. Commands on the page look for witnesses in ``folder``."""
+    """Return the page about ``programs``, with ``configurations`` as columns. At another pace than undisturbed, an
+    answer has the name ``CONFIGURATION-PACE``. Commands on the page look for witnesses in ``folder``."""
     lines = [
         *_head(programs),
         "| program | " + " | ".join(configurations) + " |",
@@ -63,8 +64,7 @@ def _head(programs: Sequence[Result]) -> list[str]:
 
 
 def _cell(program: AskedProgram, answers: Mapping[Pace, SubjectResult]) -> str:
-    """Return a cell of the table. If the paces of the recording differ in their answers, the cell names the paces of
-    each."""
+    """Return a cell of the table. If the answers at different paces differ, the cell names the paces of each answer."""
     paces: dict[str, list[Pace]] = {}
     for pace, subject in answers.items():
         paces.setdefault(_verdict(subject.answer), []).append(pace)
@@ -81,8 +81,8 @@ def _verdict(answer: Answer) -> str:
 
 
 def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
-    """Return the lines about one answer. Ways to break the program that are ``known`` from an earlier pace are only
-    counted."""
+    """Return the lines about one answer. Ways to break the program that an earlier pace has shown already are in
+    ``known``; they are only counted."""
     answer, checks = subject.answer, subject.checks
     assert checks is not None
     explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"

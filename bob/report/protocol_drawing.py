@@ -1,10 +1,9 @@
-"""A drawing of the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT. Each step has a row, and the steps
-on a file have a frame, a *module*.
+"""A drawing of the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT. The protocol is the sequence of
+steps that change files. Each step has a row, and the steps on a file have a frame, a *module*. On the right, a line
+joins a sync to the steps that it makes durable.
 
-On the right, a line joins a sync to the steps that it makes durable. On the left, an arrow is an order that the program
-needs but that nothing ensures. A bracket joins calls that must persist together. Lines differ in shape, not only in
-colour.
-"""
+On the left are the *needs* of the program. An arrow is an order that the program needs but that nothing ensures. A
+bracket joins calls that must persist together. Lines differ in shape, not only in colour."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -36,8 +35,8 @@ STYLE = """
 
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
-    """Return the diagram of a recording's protocol, with the program's needs from ``ways`` to break it. The shortest
-    need of each kind comes first, then all others."""
+    """Return the diagram of the steps of ``protocol``, with the program's needs. Each of ``ways`` to break the program
+    shows some needs. First come the shortest needs of each way, one for each kind of need; then all others."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()
@@ -49,8 +48,9 @@ def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
 
 
 def picture(result: Result, *, is_dot: bool = False) -> str:
-    """Return the update protocol of a run as SVG or DOT. It shows the needs that the answers about the run's first
-    recording name. Raise UsageError if the run has no protocol."""
+    """Return the update protocol of a run as SVG or DOT, as it was in the run's first recording. The needs of the
+    program come from the answers for that recording's configuration, and from those of the models. Raise UsageError if
+    the run has no protocol."""
     if not result.protocols:
         hint = "older runs lack it, and so do runs in which bob could not follow the program's calls"
         raise UsageError(f"this run of {result.program_name} lacks an update protocol", hint=hint)
@@ -87,8 +87,8 @@ def svg(made: Diagram, title: str) -> str:
 
 
 def dot(made: Diagram, title: str) -> str:
-    """Return the diagram for Graphviz. Modules are clusters; solid lines are orders that syncs ensure, dashed lines are
-    needed orders."""
+    """Return the diagram for Graphviz. Modules are clusters. Solid lines are orders that syncs ensure, and dashed lines
+    are orders that the program needs."""
     lines = [f"digraph protocol {{\n  label={_quote(title)};\n  node [shape=box, fontname=monospace];"]
     inside = {place for first, end in made.modules for place in range(first, end)}
     for number, (first, end) in enumerate(made.modules):
@@ -198,8 +198,8 @@ def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> 
 
 
 def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: Sequence[int]) -> None:
-    """Draw what the program needs: a numbered arrow from the steps that must be there first, or a bracket around a
-    group."""
+    """Draw the need with this ``number``. It is an arrow from the steps that must be on the disk first to the later
+    steps, or a bracket around steps that must persist together."""
     ends = [y[place] for place in (*need.first, *need.then)]
     for place in need.first:
         _path(root, f"M{box} {y[place]} H{x}", NEEDED, 2, "" if not need.then else "6 3")

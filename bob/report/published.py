@@ -44,8 +44,9 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A cell of a run that differs from the published table. ``shown`` has the traits of the cell's witness, if it has
-    one. ``unlike`` has the configurations with another verdict in the same row of the run."""
+    """A cell of a run whose verdict differs from the published table. ``shown`` has the traits of the cell's witness
+    (words about how it breaks the property), if there is one. ``unlike`` has the configurations that have another
+    verdict for the same property in the run."""
 
     configuration: str
     name: str
@@ -58,10 +59,9 @@ class Reason(Declaration, frozen=True, eq=False):
     """The reason why some cells differ from the published table.
 
     ``configurations`` and ``properties`` are names or globs, and ``measured`` are versions of kernels. ``background``
-    says that the name of a configuration now means other code, but not which change in that code matters. The witness
-    of a violation must show one word of each trait in ``shows``. If there is ``like``, that configuration must have the
-    same verdict as the cell.
-    """
+    says that the name of a configuration now means other code, but not which change in that code matters. ``shows`` has
+    words for some traits of a witness (:mod:`bob.witness.traits`). For each such trait, the witness of a violation must
+    have one of the words. ``like`` names a configuration that must have the same verdict as the cell."""
 
     title: OneLine
     direction: Direction
@@ -116,7 +116,7 @@ def osdi14() -> Published:
 
 @cache
 def osdi14_reasons() -> tuple[Reason, ...]:
-    """Return the known reasons for differences from Table 1, in the order of their file."""
+    """Return the known reasons why a run differs from Table 1 of OSDI'14, in the order of their file."""
     return load_reasons(shipped("reports/published") / _REASONS)
 
 

@@ -40,7 +40,8 @@ _ORDER = {name: row for row, name in enumerate(TITLES)}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return ``names``, each once: first those of Table 1 in its order, then others in their own order."""
+    """Return ``names`` without repetition. The properties of Table 1 of OSDI'14 come first, in the order of that table.
+    The others keep their order."""
     return sorted(dict.fromkeys(names), key=lambda name: _ORDER.get(name, len(_ORDER)))
 
 
@@ -54,8 +55,8 @@ def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
 
 
 def families_of(columns: Sequence[ShownColumn]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
-    """Return the families with their properties, and each property with the cells of all ``columns``. A cell is None if
-    the property was not asked there."""
+    """Return the families of properties. Each comes with its properties, and each property with its cells, one for each
+    of ``columns``. A cell is None if the property was not probed there."""
     configurations = [column.configuration for column in columns]
     known = [{cell.name: cell for cell in one.answers} for one in configurations]
     return [
@@ -76,7 +77,8 @@ def cells(column: SubjectResult) -> dict[str, Answer]:
 
 
 def title(name: str) -> str:
-    """Return a property in the words of the paper, or its own name if the paper does not have it."""
+    """Return the title of the property ``name`` in the paper, or ``name`` itself if the paper does not have the
+    property."""
     return TITLES.get(name, name)
 
 

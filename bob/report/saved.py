@@ -145,7 +145,7 @@ def _about(path: Path) -> Mapping[str, Any]:
 
 
 def _check_run(file: Path, document: Mapping[str, Any]) -> None:
-    """Raise MalformedError if ``file`` is the result of another run than that of the run.json beside it."""
+    """Raise MalformedError if the result in ``file`` belongs to another run than the run.json beside it."""
     run = document.get("run", document)
     ids = _about(file.parent).get("id"), run.get("id") if isinstance(run, Mapping) else None
     if file.name.startswith("result.json") and None not in ids and ids[0] != ids[1]:

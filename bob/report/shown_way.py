@@ -1,4 +1,5 @@
-"""A way to break a claim, as a page shows it: with the story of its witness, which may have a page of its own."""
+"""A way to break a claim, as a page shows it. A way is one kind of crash state. The page tells the story of its
+witness, or links to a page of the witness."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and the file of each witness that has its own page, each with its path. The pages link to the
-    answers, and to a site's folder ``home``, a URL relative to the answers."""
+    """Yield for each witness with its own page this page, and the file of the witness. Each comes with its path. The
+    pages link to the answers, and to a site's folder ``home``, whose URL is relative to the page of the answers."""
     for shown in ways:
         if shown.witness is not None and shown.page:
             page = PurePosixPath(shown.page)

@@ -87,8 +87,8 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """Return the words that follow a system call whose effect is missing in part or in full; otherwise an empty
-    text."""
+    """Return the words that follow a system call in the time line if its effect is missing in part or in full;
+    otherwise an empty text."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 

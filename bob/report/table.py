@@ -73,8 +73,8 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
 
 
 def _several_findings(states: Sequence[int]) -> str:
-    """Return one subject of a sentence for findings of one kind, from their numbers of states. Findings may share
-    states."""
+    """Return a phrase for one or several findings of the same kind, as the beginning of a sentence. ``states`` has the
+    number of crash states of each finding. These numbers are not added, since findings may share crash states."""
     if len(states) == 1:
         return plural(states[0], "crash state")
     least, most = min(states), max(states)
@@ -83,7 +83,7 @@ def _several_findings(states: Sequence[int]) -> str:
 
 
 def _by_reason(answers: Iterable[Answer]) -> dict[tuple[Verdict, str], list[str]]:
-    """Return the names of the unknown and skipped cells, by their verdict and reason."""
+    """Return the names of the properties whose cells are unknown or skipped, grouped by verdict and reason."""
     names: dict[tuple[Verdict, str], list[str]] = {}
     for cell in answers:
         if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
@@ -160,8 +160,8 @@ def _table(column: SubjectResult) -> Table:
 
 
 def tally(cell: Answer) -> str:
-    """Return in words how many workloads tested the property of ``cell``. For a × or a ?, say also how many of them
-    have this verdict."""
+    """Return in words how many workloads tested the property of ``cell``. For a × or a ?, also say how many of these
+    workloads have this verdict."""
     asked = len(cell.recordings)
     if not asked or cell.verdict is Verdict.SKIPPED:
         return ""
@@ -228,7 +228,7 @@ def _mounted(result: Result) -> str:
 
 
 def _exhausted(result: Result) -> str:
-    """Return in words how many of the cells that hold do so in every legal state of whole writes."""
+    """Return in words for how many of the properties that hold bob explored every legal state of whole writes."""
     held = [cell for cell in result.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in held)
     return f"; {whole} of {len(held)} holds cover{'s' if whole == 1 else ''} every whole state" if whole else ""

@@ -19,11 +19,10 @@ from bob.workload.operations import Operation, Workload
 
 
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
-    """Return the page of ``witness``. Commands on the page name the file ``path``.
-
-    ``table`` (the page of the table), ``home`` (a site's folder) and ``download`` (the witness, or :func:`in_link` of
-    it) are URLs relative to the page. ``cell`` is the id of the section about the cell. Each of the four may be empty.
-    """
+    """Return the page of ``witness``. Commands on the page name the file ``path``. Three arguments are URLs relative to
+    the page: ``table`` is the page of the table, ``home`` is a site's folder, and ``download`` is the witness itself
+    (or :func:`in_link` of it). ``cell`` is the id of the section about the witness's cell on the page of the table.
+    Each of these four may be empty."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]
@@ -72,6 +71,6 @@ def in_link(text: str) -> str:
 
 
 def _forms(operations: list[Operation]) -> list[tuple[str, str]]:
-    """Return for each kind of these operations how it is written, and what it does."""
+    """Return the syntax and the meaning of the operations. Each kind of operation in ``operations`` occurs once."""
     verbs = dict.fromkeys(write_one(one).split(maxsplit=1)[0] for one in operations)
     return [(GRAMMAR[verb].usage, GRAMMAR[verb].does) for verb in verbs]

@@ -142,8 +142,8 @@ def _write_results(results: Results, found: Sequence[Path], docs: Path) -> None:
 
 
 def _link(docs: Path, name: str, heading: str, words: str) -> None:
-    """Put a link to the pages of the result ``name`` on the page of its reference, below the ``heading`` (a
-    pattern)."""
+    """Put a link to the pages of the result ``name`` on a page of the project: the README of this result in
+    reports/reference. The link follows the ``heading``, a regular expression."""
     page = docs / "reports/reference" / name.partition("/")[0] / "README.md"
     if page.exists():
         link = f"[{words}](../../../{RESULTS}/{name}/{INDEX})"

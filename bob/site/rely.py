@@ -1,5 +1,6 @@
-"""Answers to "Can I rely on ...?" for each file system: an *idiom* is a guarantee that a program may want. Its answers
-come from a row of a table, from the clauses of a model, or from a tested program."""
+"""Answers to "Can I rely on ...?" for each file system. An *idiom* is a guarantee that a program may want. Its answers
+come from one property of a table, from clauses of a model (each is one promise about what survives a crash), or from a
+tested program."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from bob.trace.recording import Completion
 
 
 class Grade(Enum):
-    """A grade of an answer: a word, with its mark, the tone of its colour, and its meaning."""
+    """A grade of an answer: a word such as "yes", with its mark, the tone of its colour, and its meaning."""
 
     YES = "yes", "✓", "holds", "no explored crash state contradicts it; this is not a proof"
     WEAKER = (
@@ -54,16 +55,16 @@ class IdiomAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredIdiom:
-    """An idiom with its answers by file system. ``unmeasured`` are the measured file systems without an answer for
-    it."""
+    """An idiom with its ``answers``, grouped by file system. ``unmeasured`` are the file systems that bob has measured,
+    but without an answer for this idiom."""
 
     idiom: Idiom
     answers: tuple[tuple[str, tuple[IdiomAnswer, ...]], ...]
     unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
-        """Return the grade of several answers together: SOME if only some say yes, otherwise the worst grade of
-        ``answers``."""
+        """Return the grade of several answers together. It is SOME if some answers say yes and some do not; otherwise
+        it is the worst grade of ``answers``."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
             return Grade.SOME
@@ -112,8 +113,9 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
-    """Yield the answers to these clauses. Rows of finer tables answer them together, and so do models that tried some
-    of them."""
+    """Yield the answers to an idiom that consists of the clauses ``needed``. There is an answer from each configuration
+    whose table has the properties that ask for these clauses. There is also an answer from each model that was derived
+    with workloads for at least one of them."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     yield from filter(None, (_of_rows(row, names) for row in results.rows))
@@ -128,7 +130,7 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAns
 
 
 def _rows(clause: Clause) -> list[str]:
-    """Return the names of the rows in finer tables that ask for a clause."""
+    """Return the names of the properties that ask for ``clause``. Only tables with hundreds of properties have them."""
     match clause:
         case Durable(call, What.ENTRIES):
             return [f"{call}.{what}" for what in (What.NEW_ENTRIES, What.MOVED_ENTRIES)]
@@ -142,8 +144,8 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
-    """Return the answer of the rows ``names`` together, on the configuration of ``row``. If some of these rows were not
-    asked there, return None, unless a row that was asked says no."""
+    """Return one answer from the properties ``names`` together, for the configuration of ``row``. If some of these
+    properties were not probed there, return None, unless one that was probed says no."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None
@@ -177,8 +179,8 @@ def _evidence(*said: str | None) -> tuple[str, ...]:
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
-    """Return whether a sync call was tested on a prompt disk. Such a disk completes each write at once, which hides
-    that a call does not wait for its writes."""
+    """Return whether a needed clause says what a sync call makes durable, and the model was measured on a prompt disk.
+    Such a disk completes each write at once, which hides that a call does not wait for its writes."""
     return is_of_a_prompt_disk(model) and any(isinstance(one, Durable) for one in needed)
 
 

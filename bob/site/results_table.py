@@ -14,7 +14,8 @@ FIRST = ("ext4", "xfs", "btrfs")  # the most common file systems
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """The change of the cell of property ``name`` between two kernels, or between two measurements on one kernel."""
+    """The verdict for the property ``name`` has changed between two kernels, or differs between two measurements on one
+    kernel."""
 
     name: str
     before: ResultRow
@@ -23,9 +24,9 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class ResultsTable:
-    """The table of all results. ``families`` has the properties in the order of the cells. ``steps`` are pairs of
-    kernels, with the number of compared cells and the changed cells. ``doubts`` are cells that differ between runs
-    on one kernel."""
+    """The table of all results. ``families`` has the properties in the order of the columns. Each of ``steps`` goes
+    from one kernel to the next: the two kernels, the number of compared cells, and the changed cells. ``doubts`` are
+    cells that differ between runs on one kernel."""
 
     rows: list[ResultRow]
     families: dict[str, list[str]]
@@ -76,8 +77,8 @@ def _order(row: ResultRow) -> tuple[object, ...]:
 
 
 def _compared(rows: Iterable[ResultRow]) -> tuple[list[tuple[str, str, int, list[CellChange]]], list[CellChange]]:
-    """Return the changes between kernels, then the changes between measurements on one kernel. Both compare equal
-    options. Between kernels, the first measurement on each kernel counts."""
+    """Return the changes between kernels, then the changes between measurements on one kernel. bob compares only rows
+    with equal options. Between kernels, it takes the first measurement on each kernel."""
     same: dict[tuple[str, str, str], dict[str, list[ResultRow]]] = {}
     for row in rows:
         made = row.configuration

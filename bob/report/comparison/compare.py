@@ -28,8 +28,9 @@ CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict,
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of the tables A and B. If one table lacks the cell, its answer is None. ``notes`` say how the exploration
-    differed. If one table is the published table, ``reason`` says why the run differs from it."""
+    """A cell of the tables A and B: the answers ``a`` and ``b`` for one property of one configuration. If one table
+    lacks the cell, its answer is None. ``notes`` say how the exploration differed. If one table is the published table,
+    ``reason`` says why the run differs from it."""
 
     configuration: str
     name: str
@@ -54,9 +55,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of two sides, cell by cell. ``cells`` are those of ``configurations``, which both sides have. The
-    columns are in A's order, the rows in that of Table 1. ``only_a`` and ``only_b`` are the configurations that only
-    one side has."""
+    """The comparison of the sides ``a`` and ``b``. ``configurations`` are those that both sides have, in A's order, and
+    ``cells`` are their cells, with the properties in the order of Table 1. ``only_a`` and ``only_b`` are the
+    configurations that only one side has."""
 
     a: Side
     b: Side
@@ -87,7 +88,8 @@ class Comparison:
         return tuple(cell for cell in self.cells if cell.kind in kinds)
 
     def answers(self, cell: Cell) -> Iterator[tuple[str, Side, SideAnswer]]:
-        """Yield the answers to ``cell``, each with the letter of its side and with the side."""
+        """Yield the answers of both sides to ``cell``. Each comes with the letter of its side (A or B), and with the
+        side."""
         for letter, side, answer in (("A", self.a, cell.a), ("B", self.b, cell.b)):
             if answer is not None:
                 yield letter, side, answer
@@ -97,13 +99,13 @@ class Comparison:
         return len(self.cells) - len(self.of(Kind.ONLY_A, Kind.ONLY_B))
 
     def differs(self, *, strict: bool = False) -> bool:
-        """Return whether a verdict differs between the sides. If ``strict``, differences of the exploration count too,
-        and cells that one side lacks."""
+        """Return whether the sides have different verdicts for some cell. If ``strict``, also count cells with the same
+        verdict but another exploration, and cells that one side lacks."""
         return bool(self.of(*CHANGES, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether some cell that both sides have lacks a verdict on one side, or is unknown."""
+        """Return whether, for some cell that both sides have, one side has no verdict or the verdict "unknown"."""
         compared = (cell for cell in self.cells if cell.kind not in (Kind.ONLY_A, Kind.ONLY_B))
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
@@ -120,7 +122,8 @@ class Comparison:
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
-    table, ``reasons`` may explain a difference. bob then reads the other side's witness, which must fit the reason."""
+    table, one of ``reasons`` may explain a difference. To decide that, bob reads the witness of the other side, which
+    must fit the reason."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))

@@ -1,9 +1,7 @@
-"""Differences between two runs' exploration of a cell for which both have the same verdict.
-
-The runs may have run other workloads or finishes, or the verdict of one workload may differ. Or only one run covered
-all legal states (of whole or torn writes). Or the numbers of explored crash states differ by more than a tenth of the
-larger number: a smaller difference is noise (docs/limits.md).
-"""
+"""Differences between two runs in how they explored a cell, if both have the same verdict for it. There are four kinds.
+The runs may have run other workloads, or ended them with other finishes (such as an fsync). The verdict of one workload
+may differ. Only one run may have covered all legal states (of whole or torn writes). Or the numbers of explored crash
+states differ by more than a tenth of the larger number: a smaller difference is noise (docs/limits.md)."""
 
 from collections.abc import Iterator
 
@@ -12,8 +10,8 @@ from bob.text import compact, plural
 
 NOISE = 0.1  # share of the larger number of explored crash states
 MANY = 10**6
-"""From this number on, bob compares the numbers of binary digits. Each sector of a long write that recovery never reads
-adds one digit."""
+"""If counts are at least as large as this, bob compares the numbers of their binary digits. Each sector of a long write
+that recovery never reads adds one digit."""
 
 _NAMED = 3
 _LEVELS = {

@@ -1,5 +1,5 @@
 """A comparison as a page in Markdown or HTML: the conditions, the grid of cells, then each difference with its reason.
-Commands on the page work in the directory in which bob wrote it."""
+Commands on the page work in the directory where bob was started when it wrote the page."""
 
 import re
 from collections.abc import Iterator, Sequence

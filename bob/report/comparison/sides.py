@@ -19,7 +19,7 @@ T = TypeVar("T", SubjectResult, Answer)
 
 
 class Said(StrEnum):
-    """The answer of a side to a cell: a verdict, or ``NOT_FOUND`` for a blank in the published table."""
+    """The answer of a side for a cell: a verdict, or ``NOT_FOUND`` for a blank in the published table."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -34,7 +34,8 @@ class Said(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
-    """The answer of one side to a cell. ``cell`` is the answer of a run; None for the published table."""
+    """The answer of one side for a cell (one property of one configuration). ``cell`` is the full answer if the side is
+    a run; it is None for the published table."""
 
     said: Said
     family: str
@@ -43,12 +44,9 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: its answers, by configuration and then by property.
-
-    ``name`` is the name that the user gave. The published table lacks a ``result``; its ``source`` is the paper.
-    ``folder`` has the witnesses of a run. If a column has another name here than in the run, ``called`` has the name in
-    the run.
-    """
+    """One side of a comparison: its answers, by configuration and then by property. ``name`` is the name that the user
+    gave. The published table lacks a ``result``; its ``source`` is the paper. ``folder`` has the witnesses of a run. A
+    comparison may rename a configuration; ``called`` then gives for the new name the name in the run."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -72,7 +70,8 @@ class Side:
             return None
 
     def unlike(self, name: str, answer: SideAnswer) -> frozenset[str]:
-        """Return the configurations that have another verdict than ``answer`` in the row ``name``."""
+        """Return the configurations of this side whose verdict for the property ``name`` is another than that of
+        ``answer``."""
         others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
         return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
 
@@ -113,8 +112,9 @@ def published_side(table: Published) -> Side:
 
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
-    """Return both sides with only the columns in ``pairs``. Both columns of a pair have one name in the result. Raise
-    UsageError if a side lacks a column."""
+    """Return both sides with only the configurations in ``pairs``. A pair has the name of a configuration of ``a`` and
+    the name of one of ``b``. In the returned sides, both have the same new name. Raise UsageError if a side lacks
+    one."""
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
             if name not in side.columns:
@@ -131,7 +131,8 @@ def answer_of(cell: Answer) -> SideAnswer:
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:
-    """Return ``parts`` by their name. Raise MalformedError if two have one name, since one would hide the other."""
+    """Return ``parts`` as a dictionary, by their name. Raise MalformedError if two parts have the same name, since one
+    would hide the other."""
     found: dict[str, T] = {}
     for part in parts:
         if part.name in found:

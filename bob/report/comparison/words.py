@@ -74,8 +74,8 @@ def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
 
 
 def says(answer: SideAnswer) -> str:
-    """Return the answer of one side to a cell in one line. It says how often the cell fails, or else how much was
-    explored."""
+    """Return in one line the answer of one side for a cell. The line says in how many cases the property fails, or else
+    how much was explored."""
     cell = answer.cell
     if cell is None:
         return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
@@ -145,8 +145,8 @@ def measured(result: Result) -> str:
 
 
 def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
-    """Return the settings that differ: their name, A's value and B's value. Return nothing if a side is the published
-    table."""
+    """Return the settings of the measurement that differ. Each is a triple: the name of the setting, its value in A,
+    and its value in B. Return nothing if a side is the published table."""
     if comparison.a.result is None or comparison.b.result is None:
         return ()
     old, new = _settings(comparison.a), _settings(comparison.b)
