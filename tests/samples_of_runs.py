@@ -111,6 +111,7 @@ INITIAL, OVERWRITTEN = (
     contents(1, 0, 512) + contents(FIRST_SETUP_NUMBER, 512, 3584),
 )
 NOTHING = outcome(("/a", 11, [0], 4096))
+OVERWRITTEN_ALONE = outcome(("/a", 11, [1], 4096))
 ALL = outcome(("/a", 11, [1], 4096), ("/n", 12, [], 0))
 OUT_OF_ORDER = outcome(("/a", 11, [0], 4096), ("/n", 12, [], 0))
 TORN = outcome(("/a", 11, [2], 4096))

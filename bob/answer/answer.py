@@ -11,6 +11,7 @@ from bob.agent.loss import Loss
 from bob.claim.verdict import Verdict
 from bob.counts import Count
 from bob.crash.coverage import States
+from bob.observe.unknown_torn import TornCause
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation
 
@@ -106,7 +107,8 @@ class Way:
 class ByRecording:
     """The verdict on a claim by the crash states of one recording: of the workload ``name``, with this ``finish``.
     ``violations`` counts the explored states that break the claim. ``needs_no_crash``: the state with all writes breaks
-    it, too. ``fall`` is the panic or hang of the kernel that prevented the recording."""
+    it, too. ``fall`` is the panic or hang of the kernel that prevented the recording. If the claim holds,
+    ``unknown_torn`` is the main cause why torn states are not explored; None if most are."""
 
     name: str
     finish: str
@@ -117,6 +119,7 @@ class ByRecording:
     needs_no_crash: bool = False
     is_recorded: bool = True
     fall: Loss | None = None
+    unknown_torn: TornCause | None = None
 
 
 @dataclass(frozen=True, slots=True)

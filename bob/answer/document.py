@@ -14,6 +14,7 @@ from bob.counts import Count
 from bob.crash.coverage import States
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
+from bob.observe.unknown_torn import TornCause
 from bob.schema import adapt, decode, encode
 
 SEVERAL = "bob.results/2"  # a list of results, as of several programs
@@ -46,6 +47,7 @@ class ByRecordingDocument:
     violations: Count = 0
     reason: str | None = None
     needs_no_crash: bool = False
+    unknown_torn: TornCause | None = None
 
 
 def to_json(result: Result) -> dict[str, Any]:

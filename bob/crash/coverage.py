@@ -43,6 +43,11 @@ class States:
         """The number of explored states with a torn write; None if unknown."""
         return None if self.explored_writes is None else self.explored - self.explored_writes
 
+    @property
+    def is_mostly_torn_unknown(self) -> bool:
+        """Return whether less than half of the legal torn states are explored."""
+        return self.explored_torn is not None and 2 * self.explored_torn < self.legal_torn
+
 
 NOTHING = States(0, 0, 0, None)
 

@@ -166,6 +166,10 @@ class Composer:
         vector = self._compose(state)  # first, since it may add to the payload
         return self._payload.contents.take(vector)
 
+    def content(self, place: int, number: int) -> bytes:
+        """Return the 512 bytes that :meth:`contents` calls ``number`` in the sector ``sectors[place]``."""
+        return self._payload.sector(number - 1) if number else self._ground(int(self.sectors[place]))
+
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
         """For each of ``sectors``, the writes that can show in it, in submission order. The last one that landed

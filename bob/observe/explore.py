@@ -20,6 +20,7 @@ from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.observe.rounds import Misprediction, Rounds, StateCounts
 from bob.observe.session import Session
+from bob.observe.unknown_torn import CauseCount
 from bob.schema import adapt
 from bob.subject import Subject
 
@@ -77,6 +78,7 @@ class _WorkloadExploration:
     is_complete: bool = False
     search: StateSearch | None = None
     closer: Examination = NOT_EXAMINED
+    unknown_torn: tuple[CauseCount, ...] = ()
 
     def predict(self, sights: Sights | None) -> None:
         plan, subject, effort = self.plan, self.subject, self.effort
@@ -96,10 +98,13 @@ class _WorkloadExploration:
         rounds.check(tuple(landmarks))
         division = rounds.divide()
         _observe_all(rounds, (candidate.state for candidate in torn))
+        if not effort.closely:
+            rounds.mix()
         counts = rounds.count(division)
         rounds.look_around(counts)
         rounds.settle()
         self.counts, self.is_complete = counts, division.is_complete
+        self.unknown_torn = rounds.causes(counts, subject)
         self.closer = examined(session, rounds, plan, effort.seed)
         if disks is not None:
             disks.update(rounds.mounts.new_disks)
@@ -154,6 +159,8 @@ class _WorkloadExploration:
             predicted=frozenset(outcomes.keys() - mounts.mounted),
             died=died,
             final=final,
+            mixtures=self.counts.mixtures,
+            unknown_torn=self.unknown_torn,
         )
 
 

@@ -9,6 +9,7 @@ from bob.counts import Count
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import OutcomeTable
+from bob.observe.unknown_torn import CauseCount
 
 
 class TroubleKind(StrEnum):
@@ -47,6 +48,14 @@ class ExploredState(NamedTuple):
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
+class MixedStates(NamedTuple):
+    """Torn ``states`` of one mixture (:mod:`bob.observe.mixtures`) that no other state speaks for. Each has the tree of
+    the explored states ``rows`` (indexes), with each sector of data from the first or from the second of these."""
+
+    states: Count
+    rows: tuple[int, ...]
+
+
 class Complaint(NamedTuple):
     """A complaint about a state that mounts: a trouble of this ``kind``."""
 
@@ -78,7 +87,9 @@ class Observations:
     ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better.
     ``earlier_loss`` says why an earlier guest was lost. A ``final`` loss is a contradiction between mounts, so another
     guest does not help. ``normal`` troubles also occur if the recording has no writes. The kernel did not repeat
-    ``passing`` troubles.
+    ``passing`` troubles. The ``mixtures`` are not in ``coverage``: only claims that are judged sector by sector may
+    count them. Unless ``coverage`` has most torn states, ``unknown_torn`` has the causes why others are unknown, in a
+    sample.
     """
 
     states: tuple[ExploredState, ...]
@@ -93,3 +104,5 @@ class Observations:
     normal: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     examined: tuple[int, ...] = ()
+    mixtures: tuple[MixedStates, ...] = ()
+    unknown_torn: tuple[CauseCount, ...] = ()

@@ -13,8 +13,11 @@ Three mounts give the outcomes of all eight states: recovery never reads sector 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import islice
+from math import ceil
+from random import Random
 
 import numpy as np
 
@@ -27,15 +30,25 @@ from bob.observe.controls import Controls, Prediction
 from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger, LedgerMounts
+from bob.observe.mixtures import Mixture, Mixtures, missing_rows
 from bob.observe.mount_cache import Disks
+from bob.observe.observations import MixedStates
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 from bob.observe.session import MountedState, Session
 from bob.observe.torn_courses import TornCourses
+from bob.observe.unknown_torn import CauseCount, TornCause, causes_of_unknown
+from bob.subject import Subject
 
 BATCH = 50  # crash states per request: few round trips, but a progress display that moves
 FORGETFUL_BATCH = 5  # the batch where recovery forgets: there each state may well predict others of its batch
 MOST_AROUND = 400  # predicted neighbours of other states: each takes about 0.5 ms
 MOST_RANKED = 100  # outcomes whose neighbours are predicted, easiest first
+MIXED_SHARE = 6  # mixtures may take this part of the budget
+MOST = Fraction(3, 4)  # of the torn states: with fewer, bob looks for the causes
+LEAST_MIXED = 2  # mounts
+ENOUGH = Fraction(5, 8)  # of the torn states: then mixtures stop; with just half, a table's sum may have less
+MOST_FRUITLESS = 2  # random torn states in a row that lead to no mixture
+MOST_DRAWN = 50  # random states: bob takes the first that is unknown
 MOST_PARTS = 20_000  # divisions of a workload's legal states: each takes about 0.1 ms
 
 
@@ -53,16 +66,18 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """The number of legal ``states`` that each state represents, if not one; ``whole`` excludes torn ones."""
+    """The number of legal ``states`` that each state represents, if not one; ``whole`` excludes torn ones. No state
+    represents the ``mixtures``."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
+    mixtures: tuple[MixedStates, ...] = ()
 
 
 class Rounds:
     """The outcomes of a workload's crash states, as they become known. Call :meth:`observe` and :meth:`check`,
-    :meth:`divide`, :meth:`observe`, then :meth:`count`, :meth:`look_around`, and :meth:`settle` (also in between): then
-    all outcomes in ``mounts`` are trusted."""
+    :meth:`divide`, :meth:`observe`, perhaps :meth:`mix`, then :meth:`count`, :meth:`look_around`, and :meth:`settle`
+    (also in between): then all outcomes in ``mounts`` are trusted."""
 
     def __init__(
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None
@@ -76,6 +91,10 @@ class Rounds:
         self._effort = effort
         self._told = told
         self._batch = FORGETFUL_BATCH if session.forgets else BATCH
+        self._mixtures: list[tuple[Mixture, tuple[int, ...]]] = []
+        self._is_refuted = False
+        self._left_out: dict[bytes, Mixture] = {}
+        self._unjudged: list[Mixture] = []
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
         """Find the outcomes of more states; only ``counted`` ones count as progress. Raises Misprediction, and whatever
@@ -127,6 +146,135 @@ class Rounds:
         self._check_whole(courses.settled)
         return Division(courses.settled, courses.is_complete)
 
+    def mix(self) -> None:
+        """Find mixtures by at most a sixth of the budget, and not more mounts than so far, until most of the torn
+        states are known. Raises as :meth:`observe`; Misprediction if a random member shows other data than it has."""
+        if self._effort.mixing is None or self.known.forgets or self._session.forgets:
+            return
+        chance = Random(f"{self._effort.seed} mixtures")
+        found = Mixtures(self.known, self._plan, self._session.findings)
+        left, legal = self._mixing_mounts, self._plan.nothing_explored().legal_torn
+        if left < LEAST_MIXED or not found.is_possible:
+            return
+        known, draws, tried = self._torn_known(), MOST_FRUITLESS, set[bytes]()
+        while left >= LEAST_MIXED and known < ENOUGH * legal and not self._is_refuted:
+            worth = found.worth([mixture for mixture, _rows in self._mixtures])
+            worth = [(mixture, more) for mixture, more in worth if mixture.key not in tried]
+            wanted = [(mixture, more, self._rows(found, mixture, chance, left - 1)) for mixture, more in worth]
+            self._left_out |= {mixture.key: mixture for mixture, _more, rows in wanted if rows is None}
+            possible = [(mixture, more, rows) for mixture, more, rows in wanted if rows is not None]
+            if possible:
+                mixture, more, rows = max(possible, key=lambda one: Fraction(one[1], len(one[2]) + 1))
+                tried.add(mixture.key)
+                self._left_out.pop(mixture.key, None)
+                left -= self._mix(found, mixture, rows, chance)
+                is_taken = bool(self._mixtures) and self._mixtures[-1][0] is mixture
+                known, draws = known + is_taken * more, MOST_FRUITLESS
+                continue
+            # A random torn state shows what most have in common.
+            draws -= 1
+            if draws < 0 or (state := self._random_unknown(chance)) is None:
+                break
+            left -= len(self._numbers([state]))
+
+    @property
+    def _mixing_mounts(self) -> int:
+        return min(len(self.mounts.here), self._effort.budget // MIXED_SHARE)
+
+    def _torn_known(self) -> int:
+        plan = self._plan
+        courses = TornCourses(plan.parts, plan.composer).known(self.known)
+        return sum(course.states - plan.legal.count(plan.parts.whole(course.cube)) for course in courses)
+
+    def _rows(self, found: Mixtures, mixture: Mixture, chance: Random, most: int) -> list[CrashState] | None:
+        """Return the members to mount; None if they are more than ``most``, or if one is not legal."""
+        have = [kept for number in self._inside(mixture) if (kept := self._kept(mixture, number)) is not None]
+        masks = missing_rows(len(mixture.parts), have, chance, most)
+        states = [found.row(mixture, mask) for mask in masks or ()]
+        return None if masks is None or None in states else [state for state in states if state is not None]
+
+    def _inside(self, mixture: Mixture) -> list[int]:
+        """Return the mounted members of ``mixture``, by whatever reason bob mounted them."""
+        return [number for number in sorted(self.mounts.mounted) if self._kept(mixture, number) is not None]
+
+    def _kept(self, mixture: Mixture, number: int) -> int | None:
+        return mixture.kept(self._plan.composer.contents(self.ledger.states[number]))
+
+    def _random_unknown(self, chance: Random) -> CrashState | None:
+        """Return a random torn state that neither a course nor a mixture has; None if it is hard to find."""
+        for _ in range(MOST_DRAWN):
+            state = self._plan.parts.legal.sample(Cube(), chance)
+            if state.torn and self._is_unknown(self._plan.composer.contents(state)):
+                return state
+        return None
+
+    def _is_unknown(self, contents: Contents) -> bool:
+        mixed = any(mixture.kept(contents) is not None for mixture, _rows in self._mixtures)
+        return not mixed and isinstance(self.known.find(contents), Gap)
+
+    def _mix(self, found: Mixtures, mixture: Mixture, rows: Sequence[CrashState], chance: Random) -> int:
+        """Take the mixture if its ``rows`` and its mounted and random members show what they should. Return the number
+        of mounts, without those of random members that the audit wants."""
+        assert self._effort.mixing is not None
+        mounted = len(rows)
+        pure = [state for state in rows if self._is_pure(mixture, state)]
+        self._numbers(pure)
+        inside = self._inside(mixture)
+        ends = [number for number in inside if self._kept(mixture, number) in (0, mixture.every)]
+        first, last = (next((n for n in ends if self._kept(mixture, n) == kept), None) for kept in (0, mixture.every))
+        if first is None or last is None or not self._shows(found, mixture, ends):
+            return len(pure)
+        one, other = (self._session.findings.observation(self.ledger.found[number]) for number in (first, last))
+        if not self._effort.mixing(one, other):
+            self._unjudged.append(mixture)
+            return len(pure)
+        self._numbers([state for state in rows if state not in pure])
+        inside = self._inside(mixture)
+        if not all(self._is_shown(found, mixture, number) for number in inside):
+            # A sector does not pass through beside some others: bob assumes it of none here.
+            self._is_refuted = True
+            self._mixtures.clear()
+            return mounted
+        if not self._shows(found, mixture, inside):
+            return mounted
+        for _ in range(max(1, ceil(self._effort.audit * len(inside)))):
+            if (state := self._member(found, mixture, chance)) is not None:
+                inside += self._numbers([state])
+        self._check_shown(found, mixture, inside)
+        if self._shows(found, mixture, inside):
+            self._mixtures.append((mixture, tuple(dict.fromkeys((first, last, *inside)))))
+        return mounted + 1
+
+    def _member(self, found: Mixtures, mixture: Mixture, chance: Random) -> CrashState | None:
+        """Return a random member that was not mounted yet; None if it is hard to find."""
+        drawn = (found.member(mixture, chance) for _ in range(MOST_DRAWN))
+        return next(
+            (state for state in drawn if isinstance(self.known.find(self._plan.composer.contents(state)), Gap)), None
+        )
+
+    def _is_pure(self, mixture: Mixture, state: CrashState) -> bool:
+        return mixture.kept(self._plan.composer.contents(state)) in (0, mixture.every)
+
+    def _is_shown(self, found: Mixtures, mixture: Mixture, number: int) -> bool:
+        return found.is_shown(mixture, self.ledger.states[number], self.ledger.found[number])
+
+    def _shows(self, found: Mixtures, mixture: Mixture, numbers: Iterable[int]) -> bool:
+        """Return whether all these members have the tree that their sectors make, and were read in the same places."""
+        return all(
+            self._is_shown(found, mixture, number) and found.reads_alike(mixture, self.ledger.states[number])
+            for number in numbers
+        )
+
+    def _check_shown(self, found: Mixtures, mixture: Mixture, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            if not self._is_shown(found, mixture, number):
+                self.mounts.believe_own()
+                words = self._session.findings.observation(self.ledger.found[number]).summary
+                raise Misprediction(
+                    f"a control of the predictions failed: crash state {number} ({words}) has other data than the "
+                    "sectors of its files"
+                )
+
     def count(self, division: Division) -> StateCounts:
         """Count how many legal states each state represents. Raises Misprediction. The easiest state of each outcome
         represents all states of its known courses that have no entry of their own."""
@@ -166,7 +314,7 @@ class Rounds:
             counts.states[speaker] = counts.states.get(speaker, 1) + count
             itself = int(not self.ledger.states[speaker].torn)
             counts.whole[speaker] = counts.whole.get(speaker, itself) + whole[outcome]
-        return counts
+        return replace(counts, mixtures=tuple(self._mixed()))
 
     def look_around(self, counts: StateCounts) -> None:
         """Predict neighbours of the easiest states, to see which write makes the difference; they represent none."""
@@ -196,6 +344,48 @@ class Rounds:
                 raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, by)
         self.controls.chosen.clear()
         self.mounts.believe_all()
+
+    def causes(self, counts: StateCounts, subject: Subject) -> tuple[CauseCount, ...]:
+        """Return why torn states are unknown, from a sample; nothing if most count as known."""
+        torn = sum(
+            states - counts.whole.get(number, 0)
+            for number, states in counts.states.items()
+            if self._is_mounted(self.ledger.found[number])
+        )
+        if torn >= MOST * self._plan.nothing_explored().legal_torn:
+            return ()
+        looked = self._of_mixtures, self._is_mounted
+        return causes_of_unknown(self._plan, subject, self.known, self._effort.seed, *looked, torn)
+
+    def _is_mounted(self, outcome: int) -> bool:
+        return self._session.findings.observation(outcome).mounted
+
+    def _of_mixtures(self, contents: Contents) -> TornCause | None:
+        taken = [mixture for mixture, _rows in self._mixtures]
+        for cause, mixtures in (
+            (TornCause.MIXED, taken),
+            (TornCause.UNJUDGED, self._unjudged),
+            (TornCause.BUDGET, self._left_out.values()),
+        ):
+            if any(mixture.kept(contents) is not None for mixture in mixtures):
+                return cause
+        return None
+
+    def _mixed(self) -> Iterator[MixedStates]:
+        found = Mixtures(self.known, self._plan, self._session.findings)
+        for mixture, rows in self._mixtures:
+            # Later mounts are controls, too.
+            inside = self._inside(mixture)
+            self._check_shown(found, mixture, inside)
+            more = found.more(mixture)
+            if self._shows(found, mixture, inside) and more is not None and more > 0:
+                yield MixedStates(more, rows)
+
+    def _numbers(self, states: Sequence[CrashState]) -> list[int]:
+        """Return the numbers of these states, after they were observed."""
+        self.observe([state for state in dict.fromkeys(states) if self.ledger.number_of(state) is None], counted=False)
+        numbers = map(self.ledger.number_of, states)
+        return [number for number in numbers if number is not None]
 
     def _worth(self, courses: Courses) -> int:
         """Return how many mounts a full division may take: three budgets; 0 if it would probably take more than two. If

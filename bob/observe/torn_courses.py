@@ -19,7 +19,8 @@ MOST_CUBES = 64
 
 
 class TornCourses:
-    """A search for the courses of torn states."""
+    """A search for the courses of torn states. ``alone`` has, for each of the composer's sectors, the part of the only
+    write there (-1: several write there)."""
 
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
@@ -27,7 +28,7 @@ class TornCourses:
         # For each place that one write touches: the part that shows there, and the number of its content. For other
         # places -1.
         single = [layers[0] if len(layers) == 1 else None for layers in layers_by_place]
-        self._part = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
+        self.alone = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
         self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
         # For each other place: part and content of each layer of writes, the last layer first.
         self._several = {
@@ -56,23 +57,33 @@ class TornCourses:
         assert node.places is not None
         found: list[Cube] = []
         for content in contents:
-            found += self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32))
+            found += self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32))[0]
         return sorted(found, key=self._parts.legal.count, reverse=True)[:MOST_CUBES] if node.forgets else found
 
-    def _showing(self, cubes: Sequence[Cube], places: Indexes, contents: NDArray[np.int32]) -> list[Cube]:
-        alone = self._part[places] >= 0
+    def showing(self, places: Indexes, contents: NDArray[np.int32]) -> list[Cube] | None:
+        """Return all legal states with these contents; None if they are more than ``MOST_CUBES`` cubes."""
+        cubes, is_all = self._showing([Cube()], places, contents)
+        return cubes if is_all else None
+
+    def _showing(self, cubes: Sequence[Cube], places: Indexes, contents: NDArray[np.int32]) -> tuple[list[Cube], bool]:
+        """Return the parts of ``cubes`` with these contents, and whether these are all."""
+        alone = self.alone[places] >= 0
         there = alone & (self._content[places] == contents)
         lost = alone & ~there
         if contents[lost].any():  # neither what the only write puts there, nor the content without it (0)
-            return []
-        kept, missing = self._mask(self._part[places[there]]), self._mask(self._part[places[lost]])
+            return [], True
+        kept, missing = self._mask(self.alone[places[there]]), self._mask(self.alone[places[lost]])
         found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]
+        is_all = True
         for place, content in zip(places[~alone].tolist(), contents[~alone].tolist(), strict=True):
             # One by one: if a sector was written a thousand times with one content, there are a thousand cubes for each
             # cube.
             layers = self._several[place]
-            found = list(islice((part for cube in found for part in _by_last(cube, layers, content)), MOST_CUBES))
-        return [cube for cube in found if self._parts.legal.count(cube)]
+            found = list(islice((part for cube in found for part in _by_last(cube, layers, content)), MOST_CUBES + 1))
+            if len(found) > MOST_CUBES:
+                found.pop()
+                is_all = False
+        return [cube for cube in found if self._parts.legal.count(cube)], is_all
 
     def _number(self, layer: LandedSector) -> int:
         return self._parts.number(layer.write, layer.sector)

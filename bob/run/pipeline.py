@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost
+from bob.claim.property.judged_case import judge_of_mixtures
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, OperationRefusedError, RecordingError, UsageError
@@ -249,7 +250,8 @@ class _ObservationJob(_WorkloadJob):
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task = self._task
         case = self.case = self.case or task.run.case(self._folder, task.configuration, task.model)
-        self._seen = explore(agent, task.configuration, case.asked, task.effort, tell, task.sights)
+        effort = replace(task.effort, mixing=judge_of_mixtures(case))
+        self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights)
         if self._seen.died:
             raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from bob.agent.loss import Loss, LossCause
 from bob.crash.coverage import States
 from bob.observe.observation import OutcomeTable, split
-from bob.observe.observations import ExploredState, Observations, StateTrouble
+from bob.observe.observations import ExploredState, MixedStates, Observations, StateTrouble
+from bob.observe.unknown_torn import CauseCount
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
 from bob.trace.recording import Completion, RecordedDisk, Recording, Statuses
@@ -78,6 +79,8 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
     normal: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     examined_outcomes: tuple[int, ...] = ()
+    mixtures: tuple[MixedStates, ...] = ()
+    unknown_torn: tuple[CauseCount, ...] = ()
 
     @classmethod
     def of(cls, observed: Observations, recorded_checksum: str | None) -> ObservedDocument:

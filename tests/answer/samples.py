@@ -22,6 +22,7 @@ from bob.answer.result import (
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel, DeviceModelDocument
+from bob.observe.unknown_torn import TornCause
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import DiagramStep, Protocol, StepKind
@@ -84,6 +85,7 @@ _RECORDINGS = st.builds(
     st.booleans(),
     st.booleans(),
     st.none() | st.builds(Loss, st.sampled_from(HowLost), TEXT, TEXT),
+    st.none() | st.sampled_from(TornCause),
 )
 CLAIMS = st.builds(
     ClaimWords, st.sampled_from(["property", "expectation", "checker", "unmountable", "trouble"]), TEXT, TEXT, TEXT

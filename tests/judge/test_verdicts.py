@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,19 +15,24 @@ from bob.answer.answer import ByRecording
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import EffectExtent
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict, inodes_of_things
+from bob.claim.property.rules import Property, Rule
+from bob.claim.property.vocabulary import Call
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
 from bob.judge.column import cell
 from bob.observe.observation import Observation
-from bob.observe.observations import ExploredState
+from bob.observe.observations import ExploredState, MixedStates
+from bob.observe.unknown_torn import CauseCount, TornCause
+from bob.workload.kinds import ChangeKind
 from bob.workload.language import parse
-from bob.workload.operations import Finish, Workload
+from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
 from claim.worlds import World
 
 ORDER = next(probe.property for probe in shipped_probes() if probe.property.name == "overwrite-any")
 ATOMIC = next(probe.property for probe in shipped_probes() if probe.property.name == "directory-op")
+BLOCK = next(probe.property for probe in shipped_probes() if probe.property.name == "single-block-overwrite")
 OTHER = next(probe.property for probe in shipped_probes() if probe.property.name == "trunc-append-any")
 NATURAL = Finish("natural", natural=True)
 WORKLOAD = Workload("w", parse("write /a 0 8K; write /b 0 4K"), parse("write /a 0 4K; create /n"), NATURAL)
@@ -45,9 +51,13 @@ def bench(
     coverage: States = COVERAGE,
     lost: str | None = None,
     workload: Workload = WORKLOAD,
+    mixtures: Sequence[MixedStates] = (),
+    unknown_torn: Sequence[CauseCount] = (),
 ) -> JudgedCase:
     known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
-    return JudgedCase(workload, known, [ExploredState(*state) for state in states], observations, coverage, lost, LAST)
+    seen = [ExploredState(*state) for state in states]
+    more = {"mixtures": mixtures, "unknown_torn": unknown_torn}
+    return JudgedCase(workload, known, seen, observations, coverage, lost, LAST, **more)  # type: ignore[arg-type]
 
 
 def judged(*arguments: object, **more: object) -> WorkloadVerdict:
@@ -73,6 +83,100 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     assert found.evidence.violation.question.required == (1,)
     told = {one.number: one.extent for one in found.evidence.violation.accounts}
     assert told == {1: EffectExtent.NOTHING, 2: EffectExtent.WHOLE}
+
+
+def torn(*there: bool) -> Observation:
+    """The tree before the operations, with these sectors of the overwritten block."""
+    assert NOTHING.tree is not None
+    assert ALL.tree is not None
+    before, after = NOTHING.tree["/a"], ALL.tree["/a"].content
+    pieces = [(after if new else before.content)[512 * n : 512 * (n + 1)] for n, new in enumerate(there)]
+    content = b"".join(pieces) + before.content[512 * len(there) :]
+    return replace(NOTHING, tree={**NOTHING.tree, "/a": replace(before, content=content)})
+
+
+EACH_TWO = [(False,) * 8, (True,) * 8, (True, False) * 4, (False, True) * 4]
+"""Not each two sectors in all ways: the judge relies on the rows that it is given."""
+
+
+def mixed_bench(
+    prop: Property, *, mixture: MixedStates, extra: Observation | None = None, **more: Any
+) -> WorkloadVerdict:
+    rows = [torn(*there) for there in EACH_TWO]
+    observations = [NOTHING, ALL, *rows, *([] if extra is None else [extra])]
+    states = [(FIRST, 0), (LAST, 1), *((CrashState(1, (number,)), number) for number in range(2, len(observations)))]
+    found = bench(states, observations, States(40, 8, 2**60, "writes"), mixtures=[mixture], **more).judge(prop)
+    assert found is not None
+    return found
+
+
+ROWS = (2, 3, 4, 5)
+
+
+def test_mixtures_count_for_properties_that_hold() -> None:
+    mixture = MixedStates(2**59, ROWS)
+    found = mixed_bench(ORDER, mixture=mixture)
+    assert found.verdict is Verdict.HOLDS
+    assert found.states.explored_torn == 2**59 + 32
+    assert found.states.exhaustive == "writes"
+    every = mixed_bench(ORDER, mixture=MixedStates(2**60 - 40, ROWS))
+    assert every.states.exhaustive == "sectors"
+    assert every.states.explored == every.states.legal_sectors
+    fails = mixed_bench(ORDER, mixture=mixture, extra=OUT_OF_ORDER)
+    assert fails.verdict is Verdict.FAILS
+    assert fails.states.explored_torn == 32
+    lost = mixed_bench(ORDER, mixture=mixture, lost="it is gone")
+    assert lost.verdict is Verdict.UNKNOWN
+    assert lost.states.explored_torn == 32
+
+
+def test_a_row_breaks_what_mixtures_break() -> None:
+    found = mixed_bench(BLOCK, mixture=MixedStates(2**59, ROWS))
+    assert found.verdict is Verdict.FAILS
+    assert found.states.explored_torn == 32
+
+
+def test_mixtures_do_not_count_for_durability() -> None:
+    """Durability needs all sectors of an operation at once."""
+    workload = replace(WORKLOAD, operations=parse("write /a 0 4K; fsync /a"), at=At.END)
+    durable = Property("durable", "durability", "", Rule.DURABLE, kinds=(ChangeKind.OVERWRITE,), call=Call.FSYNC_FILE)
+    whole = World.of(workload).crash((1, 2))
+    states, mixtures = [(CrashState(1), 0), (LAST, 0)], [MixedStates(2**59, (0, 1))]
+    made = bench(states, [whole], States(2, 8, 2**60, "writes"), workload=workload, mixtures=mixtures)
+    found = made.judge(durable)
+    assert found is not None
+    assert found.verdict is Verdict.HOLDS
+    assert made._coverage_with_mixtures.explored == found.states.explored + 2**59
+
+
+def test_mixtures_with_a_row_that_does_not_mount_do_not_count() -> None:
+    mixture = MixedStates(2**59, (*ROWS, 6))
+    found = mixed_bench(ORDER, mixture=mixture, extra=UNMOUNTABLE)
+    assert found.verdict is Verdict.HOLDS
+    assert found.states.explored_torn == 32
+
+
+def test_mixtures_whose_bytes_are_of_no_operation_do_not_count() -> None:
+    assert NOTHING.tree is not None
+    strange = replace(NOTHING.tree["/a"], content=b"\xa5" * 8192)
+    observations = [NOTHING, ALL, replace(NOTHING, tree={**NOTHING.tree, "/a": strange})]
+    made = bench([(FIRST, 0), (LAST, 1), (CrashState(1, (2,)), 2)], observations, mixtures=[MixedStates(2**59, (0, 2))])
+    assert made._coverage_with_mixtures.explored_torn == made.coverage.explored_torn
+
+
+CAUSES = [CauseCount(TornCause.MIXED, 70), CauseCount(TornCause.APPENDED, 20), CauseCount(TornCause.JOURNAL, 10)]
+
+
+def test_a_property_with_few_known_torn_states_has_a_cause() -> None:
+    few, many = MixedStates(2**50, ROWS), MixedStates(2**59, ROWS)
+    assert mixed_bench(ORDER, mixture=few, unknown_torn=CAUSES).unknown_torn is TornCause.APPENDED
+    assert mixed_bench(ORDER, mixture=many, unknown_torn=CAUSES).unknown_torn is TornCause.APPENDED
+    # A mixture that cannot be judged is itself the cause.
+    unjudged = MixedStates(2**59, (*ROWS, 6))
+    found = mixed_bench(ORDER, mixture=unjudged, extra=UNMOUNTABLE, unknown_torn=CAUSES)
+    assert found.unknown_torn is TornCause.MIXED
+    assert mixed_bench(ORDER, mixture=few, extra=OUT_OF_ORDER, unknown_torn=CAUSES).unknown_torn is None
+    assert mixed_bench(ORDER, mixture=few).unknown_torn is None
 
 
 def test_what_does_not_mount_is_not_among_the_explored() -> None:

@@ -185,7 +185,7 @@ def test_torn_courses_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     asked: list[int] = []
     showing = TornCourses._showing
 
-    def counted(self: TornCourses, cubes: Sequence[Cube], *there: Any) -> list[Cube]:
+    def counted(self: TornCourses, cubes: Sequence[Cube], *there: Any) -> tuple[list[Cube], bool]:
         asked.append(len(cubes))
         return showing(self, cubes, *there)
 

@@ -19,6 +19,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken, what_happened
 from bob.agent.loss import GuestLost, Loss, LossCause
+from bob.claim.property.judged_case import judge_of_mixtures
 from bob.crash import case
 from bob.crash.device import DeviceModel
 from bob.errors import (
@@ -44,7 +45,7 @@ from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.recording import Completion
 from bob.workload.language import parse
-from bob.workload.operations import Workload
+from bob.workload.operations import At, Workload
 from wording import text_with
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
@@ -69,6 +70,7 @@ class World:
     made: list[object] = field(default_factory=list)
     put: list[str] = field(default_factory=list)
     narrated: list[bool] = field(default_factory=list)
+    efforts: list[Effort] = field(default_factory=list)
     most: int = 0
 
     @contextmanager
@@ -111,11 +113,12 @@ class World:
         _agent: object,
         _configuration: object,
         _plan: object,
-        _effort: object,
+        effort: Effort,
         told: Callable[[int], None],
         *_: Any,
     ) -> Observations:
         told(1)
+        self.efforts.append(effort)
         try:
             return self.observing(samples.WORKLOAD)
         except (GuestLost, AgentBroken, UsageError) as loss:
@@ -175,6 +178,21 @@ def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> Non
     run = RunDirectory(tmp_path / "run")
     assert all(run.is_observed(folder) for folder in run.workloads())
     assert len(run.workloads()) == len(WORKLOADS)
+
+
+def test_mixtures_are_judged_unless_crashes_come_after_a_return(world: World, tmp_path: Path) -> None:
+    returned = replace(samples.WORKLOAD, name="returned", at=At.END)
+    results(pipeline(tmp_path, [samples.WORKLOAD]), 1)
+    [effort] = world.efforts
+    assert replace(effort, mixing=None) == Effort(10, 1)
+    assert effort.mixing is not None
+    seen = samples.observed(found=[samples.NOTHING, samples.OVERWRITTEN_ALONE, samples.ALL, samples.UNMOUNTABLE])
+    nothing, overwritten, everything, refused = seen.findings.observations()
+    assert effort.mixing(nothing, overwritten)
+    assert not effort.mixing(nothing, everything)
+    assert not effort.mixing(nothing, refused)
+    assert not effort.mixing(refused, refused)
+    assert judge_of_mixtures(samples.case(returned)) is None
 
 
 @pytest.mark.parametrize("loss", [None, LOSS])

@@ -25,7 +25,8 @@ from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
-from bob.observe.observations import StateTrouble
+from bob.observe.observations import MixedStates, StateTrouble
+from bob.observe.unknown_torn import CauseCount, TornCause
 from bob.progress import Silent
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
@@ -123,18 +124,24 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
         seen, predicted=frozenset({1, 2}), troubles=troubles, normal=("it is so",), passing=("once",), examined=(0, 2)
     )
     seen = replace(seen, states=(seen.states[0]._replace(whole=1), *seen.states[1:]))
+    mixtures = (MixedStates(2**70 - 1, (0, 1)), MixedStates(3, (0, 1, 2)))
+    causes = (CauseCount(TornCause.JOURNAL, 60), CauseCount(TornCause.APPENDED, 40))
+    seen = replace(seen, mixtures=mixtures, unknown_torn=causes)
     run.save_observed(folder, seen)
     again = run.observed(folder)
     assert run.is_observed(folder)
+    assert (again.mixtures, again.unknown_torn) == (mixtures, causes)
     assert (again.states, again.coverage, again.lost) == (seen.states, seen.coverage, seen.lost)
     assert again.predicted == {1, 2}
     assert (again.troubles, again.normal, again.passing) == (seen.troubles, seen.normal, seen.passing)
     assert again.examined == seen.examined
     document = documents.opened((folder / "observed.json").read_bytes())
-    older = {name: value for name, value in document.items() if name not in ("troubles", "normal", "examined_outcomes")}
+    newer = ("troubles", "normal", "examined_outcomes", "mixtures", "unknown_torn")
+    older = {name: value for name, value in document.items() if name not in newer}
     write_document(folder / "observed.json", older)
     again = run.observed(folder)
     assert (again.troubles, again.normal, again.examined) == ((), (), ())
+    assert (again.mixtures, again.unknown_torn) == ((), ())
     assert again.coverage.legal_sectors == 2**70
     assert list(again.findings.observations()) == list(seen.findings.observations())
 

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bob.claim.property.shifts import Origin, Shift, origins
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -173,6 +176,29 @@ class FileStory:
                 continue
             zeroed = frozenset(change.number for change in zeroing if self._is_cut(change, start))
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
+
+    def is_mixed_by_bytes(self, one: bytes, other: bytes) -> bool:
+        """Return whether each byte of any mixture of the two contents says the same of each operation as it does there.
+
+        So it is if they differ only in data of operations, and if all of the data of such an operation shows, byte by
+        byte, just one operation or the initial contents, and no zeros: these may be holes.
+        """
+        if self._shifts or len(one) != len(other):
+            return False
+        contents = [np.frombuffer(content, dtype=np.uint8) for content in (one, other)]
+        differs = contents[0] != contents[1]
+        sources = [(0, self.initial), *((change.start, change.data) for change in self.changes)]
+        for start, data in sources[1:]:
+            span = slice(start, min(start + len(data), len(one)))
+            if not differs[span].any():
+                continue
+            for content in contents:
+                shown = sum(_shows(content, span, *source) for source in sources)
+                if not ((shown == 1) & (content[span] != 0)).all():
+                    return False
+        for start, data in sources[1:]:
+            differs[start : start + len(data)] = False
+        return not differs.any()
 
     def may_be(self, found: bytes) -> bool:
         """Return whether a crash can leave the contents ``found``, if every operation may be torn."""
@@ -350,6 +376,16 @@ def _changes(history: History, identity: int) -> Iterator[ContentChange]:
                 data = bytes(length) if mode.zeroes else b""
                 stop = offset + length if mode.grows else 0
                 yield ContentChange(number, None, min(offset, size), offset, stop, data, resizes, not mode.grows)
+
+
+def _shows(content: NDArray[np.uint8], span: slice, start: int, data: bytes) -> NDArray[np.int64]:
+    """Return 1 for each byte of ``span`` of ``content`` that is as in ``data``, which begins at ``start``, else 0."""
+    shows = np.zeros(span.stop - span.start, dtype=np.int64)
+    low, high = max(start, span.start), min(start + len(data), span.stop)
+    if low < high:
+        own = np.frombuffer(data, dtype=np.uint8)[low - start : high - start]
+        shows[low - span.start : high - span.start] = content[low:high] == own
+    return shows
 
 
 def fact_of(*, without: bool, along: bool) -> Fact:

@@ -3,8 +3,9 @@ guest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import (
@@ -24,7 +25,8 @@ from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, Presence
-from bob.observe.observations import ExploredState, Observations
+from bob.observe.observations import ExploredState, MixedStates, Observations
+from bob.observe.unknown_torn import CauseCount, TornCause
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Workload
@@ -45,7 +47,8 @@ class Evidence:
 class WorkloadVerdict:
     """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. A
     verdict FAILS has the number of ``violations``, the best ``evidence``, and all seen states that break the
-    property (``showing``)."""
+    property (``showing``). If it HOLDS, ``unknown_torn`` is the main cause why torn states are not explored; None if
+    most are."""
 
     verdict: Verdict
     states: States
@@ -53,14 +56,16 @@ class WorkloadVerdict:
     reason: str | None = None
     evidence: Evidence | None = None
     showing: tuple[ExploredState, ...] = ()
+    unknown_torn: TornCause | None = None
 
 
 class JudgedCase:
     """A workload with its observations, ready for any number of properties.
 
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts everything that was observed; the
-    attribute ``coverage`` counts what bob can judge. ``lost`` says why outcomes are missing. ``inodes`` and
-    ``statuses`` are by name, before and after the operations.
+    attribute ``coverage`` counts what bob can judge. The torn states of ``mixtures`` come on top, for properties that
+    hold and are judged by sectors. ``unknown_torn`` has the causes why torn states are unknown. ``lost`` says why
+    outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
 
     Two control states must mount. The state before the operations must show none of the operations. The state with
     every write, ``complete``, must show all operations if the recording ended with everything written. If a control
@@ -78,11 +83,15 @@ class JudgedCase:
         lost: str | None,
         complete: CrashState | None = None,
         statuses: Sequence[Statuses] = (),
+        mixtures: Sequence[MixedStates] = (),
+        unknown_torn: Sequence[CauseCount] = (),
     ) -> None:
         self.workload = workload
         self.history, _setup, _performed = simulate(workload)
         self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes), statuses)
         self._states = states
+        self._mixtures = mixtures
+        self._unknown_torn = unknown_torn
         self._lost = lost
         self._observations = observations
         # A state that does not mount belongs to no row of the table: it has a finding of its own.
@@ -110,6 +119,8 @@ class JudgedCase:
             observed.lost,
             case.complete,
             case.statuses,
+            observed.mixtures,
+            observed.unknown_torn,
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
@@ -154,7 +165,32 @@ class JudgedCase:
         for seen in showing:
             breach.add(seen.state, seen, seen.states, before=(not self._is_clear(broken, seen),))
         evidence = self.evidence(prop, breach.shown) if breach else None
-        return WorkloadVerdict(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
+        is_mixed = verdict is Verdict.HOLDS and prop.call is None
+        coverage = self._coverage_with_mixtures if is_mixed else self.coverage
+        cause = self._main_cause(coverage, is_mixed=is_mixed) if verdict is Verdict.HOLDS else None
+        return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing), cause)
+
+    def _main_cause(self, coverage: States, *, is_mixed: bool) -> TornCause | None:
+        """Return why torn states do not count for a property; None if bob did not look for the cause."""
+        counts_all = is_mixed and all(map(self._is_judged_by_rows, self._mixtures))
+        causes = (one.cause for one in self._unknown_torn)
+        return next((cause for cause in causes if not (counts_all and cause is TornCause.MIXED)), None)
+
+    @cached_property
+    def _coverage_with_mixtures(self) -> States:
+        """The coverage with the mixtures. A property of theirs holds if it holds in their rows, which have each two
+        sectors in all ways. Properties of calls are left out: they may depend on all sectors of an operation."""
+        more = sum(mixture.states for mixture in self._mixtures if self._is_judged_by_rows(mixture))
+        explored = self.coverage.explored + more
+        is_all = explored == self.coverage.legal_sectors
+        return replace(self.coverage, explored=explored, exhaustive="sectors" if is_all else self.coverage.exhaustive)
+
+    def _is_judged_by_rows(self, mixture: MixedStates) -> bool:
+        outcomes = [self._states[row].outcome for row in mixture.rows]
+        if not all(outcome in self._readings for outcome in outcomes):
+            return False
+        one, other = (self._observations[outcome] for outcome in outcomes[:2] if outcome is not None)
+        return self.oracle.is_mixed_by_sectors(one, other)
 
     @property
     def doubt(self) -> str | None:
@@ -216,6 +252,16 @@ class JudgedCase:
     def _is_clear(self, broken: Mapping[int, Question], seen: ExploredState) -> bool:
         assert seen.outcome is not None
         return is_clear(broken[seen.outcome], self._readings[seen.outcome])
+
+
+def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
+    """Return what says whether properties are judged sector by sector in any mixture of two observations; None if none
+    of the workload's is, since its crashes come after a call's return."""
+    if case.workload.at is not At.ANY:
+        return None
+    history, _setup, _performed = simulate(case.workload)
+    oracle = Oracle(history, inodes_of_things(history, *case.inodes), case.statuses)
+    return lambda one, other: one.mounted and other.mounted and oracle.is_mixed_by_sectors(one, other)
 
 
 _THERE = (Presence.FULL, Presence.PARTIAL)

@@ -80,6 +80,31 @@ class Oracle:
         several = tuple(dict.fromkeys(damage)), prefixes, tuple(dict.fromkeys(collateral))
         return Reading(tuple(presences), *several, frozenset(whole))
 
+    def is_mixed_by_sectors(self, one: Observation, other: Observation) -> bool:
+        """Return whether no rule about any mixture of the two depends on more than two of its sectors.
+
+        A mixture has for each sector of data the bytes of one or of the other; all else is equal. Its facts of an
+        operation are then those of its sectors, and all rules but durability are broken by two facts, whatever the
+        others are: BEFORE and AFTER of one operation, or one of each of two. The conditions make sure that nothing else
+        depends on data: no damage, no name that only contents identify, no set of names that a torn operation excuses.
+        """
+        if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
+            return False
+        seen = self._sightings(one)
+        if next(unexplained(self._groups, seen, ()), None) is not None:
+            return False
+        for path, node, things in seen.sighted():
+            beside = other.tree[path]
+            if node == beside:
+                continue
+            is_alike = replace(node, content=b"") == replace(beside, content=b"") and node.kind == FileKind.FILE
+            if not is_alike or len(things) != 1 or seen.is_known_by_contents(path) or node.size != len(node.content):
+                return False
+            if not self._stories[min(things)].is_mixed_by_bytes(node.content, beside.content):
+                return False
+        readings = self.read(one), self.read(other)
+        return not any(reading.damage or reading.collateral for reading in readings)
+
     def account(self, number: int, observation: Observation) -> Account:
         """Return, in words, every fact that ``observation`` shows of operation ``number``."""
         return Account(number, tuple(self._findings(number, self._sightings(observation), explain=True)))

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bob.claim.property.contents import FileStory
 from bob.observe.observation import Node, Observation
-from bob.workload.history import FileKind, History, HistoryStep
+from bob.workload.history import FileKind, History, HistoryStep, Thing
 from bob.workload.operations import Rename, Replacing
 
 ROOT = 0
@@ -223,18 +223,26 @@ class Sightings:
                 agreeing += self._inodes.get(bearers[0]) == node.inode
         return 2 * agreeing > checked
 
+    def is_known_by_contents(self, path: str) -> bool:
+        """Return whether the contents of the file ``path`` decide which thing it may be."""
+        return len(self._without_contents(self._tree[path], self._bearers(path))) > 1
+
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
         if node.kind == "unreadable":
             return frozenset(bearers)
+        things = self._without_contents(node, bearers)
+        if node.kind == FileKind.FILE and not node.fault and len(things) > 1:
+            things = [thing for thing in things if self._stories[thing.identity].may_be(node.content)] or things
+        return frozenset(thing.identity for thing in things)
+
+    def _without_contents(self, node: Node, bearers: Iterable[int]) -> list[Thing]:
         things = [self._history.things[thing] for thing in bearers]
         things = [thing for thing in things if thing.kind.value == node.kind]
         if node.kind in (FileKind.SYMLINK, FileKind.OTHER) and not node.fault:
             things = [thing for thing in things if thing.target == node.target]
         if node.inode and self._stable:
             things = [thing for thing in things if self._inodes.get(thing.identity, node.inode) == node.inode]
-        if node.kind == FileKind.FILE and not node.fault and len(things) > 1:
-            things = [thing for thing in things if self._stories[thing.identity].may_be(node.content)] or things
-        return frozenset(thing.identity for thing in things)
+        return things
 
 
 def _places(step: HistoryStep) -> dict[NamePlace, int]:
