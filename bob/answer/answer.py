@@ -1,7 +1,8 @@
 """An answer: a claim, its verdict, the crash states that were explored for it, and its *ways*. A way is one kind of
-crash state that breaks the claim. A claim may be a property of a probe, an expectation of ``bob try``, or that a
-program's checker accepts the state. Two more claims are that a crash state mounts, and that it then shows no
-trouble."""
+crash state that breaks the claim.
+
+A claim may be a property of a probe, or an expectation of ``bob try``. It may also be that a program's checker accepts
+each crash state, that each crash state mounts, or that none shows trouble after its mount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,9 +39,10 @@ class CallWords:
 
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
-    """Something that a program relies on. ``calls`` describes the calls that the ``explanation`` names, and ``kind`` is
-    ALICE's name for the reliance (:mod:`bob.protocol.kinds`), empty if unknown. ``trees`` counts the refused trees that
-    lack it."""
+    """Something that a program relies on, in one ``sentence``. ``calls`` describes the system calls that the
+    ``explanation`` names. ``kind`` is the name that the paper ALICE (OSDI'14) gives to such a reliance
+    (:mod:`bob.protocol.kinds`); it is empty if unknown. ``trees`` counts the trees that lack it and that the checker
+    refuses."""
 
     explanation: Explanation
     sentence: str
@@ -50,9 +52,9 @@ class ReliedOn:
 
 
 class Cross(StrEnum):
-    """The verdict of real crash states on a prediction. A model predicts a way to break a claim, and a real file system
-    confirms the way or does not. ``MISSED``: the file system shows a way that the model does not predict, so the model
-    or bob is wrong."""
+    """The verdict of real crash states on a model's prediction. A model predicts a way to break a claim, and a real
+    file system confirms the way or does not. ``MISSED``: the file system shows a way that the model does not predict,
+    so the model or bob is wrong."""
 
     CONFIRMED = "confirmed"
     NOT_REACHABLE = "not reachable"
@@ -64,12 +66,14 @@ class Cross(StrEnum):
 class Way:
     """A way to break a claim: the ``evidence`` in one line, and how many explored crash ``states`` show it.
 
-    ``witness`` is the file, in the run directory, with the state that is easiest to explain. ``place`` is the index of
+    ``witness`` is a file in the run directory. It has the state that is easiest to explain. ``place`` is the index of
     that state's recording, and ``by_recording`` has the number of states in each recording.
 
-    For programs, ``told`` is the output before that crash (one character for each byte), ``trees`` counts distinct
-    trees, and ``relied_on`` begins with what most trees lack. For models, a state is a tree. Then ``step`` is the first
-    step of the work that reached it, and ``crossed`` has the verdict of each real file system by its name."""
+    For programs, ``told`` is the output before the crash of the witness (one character for each byte). ``trees`` counts
+    distinct trees, and ``relied_on`` lists what the program relied on, first what is missing in most trees.
+
+    For models, a state is a tree. Then ``step`` names the step of bob's search that first reached such a tree.
+    ``crossed`` has for each real file system, by name, its verdict on this way."""
 
     evidence: str
     states: Count
@@ -95,7 +99,7 @@ class Way:
 
     @property
     def cross(self) -> Cross | None:
-        """The common verdict of the real file systems on this way. The way is confirmed if one file system confirms it.
+        """The common verdict of the real file systems on this way. One file system that confirms the way is enough.
         None if bob tried no real file system."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
@@ -105,10 +109,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim by the crash states of one recording: of the workload ``name``, with this ``finish``.
-    ``violations`` counts the explored states that break the claim. ``needs_no_crash``: the state with all writes breaks
-    it, too. ``fall`` is the panic or hang of the kernel that prevented the recording. If the claim holds,
-    ``unknown_torn`` is the main cause why torn states are not explored; None if most are."""
+    """The verdict on a claim by the crash states of one recording: of the workload ``name``, with this ``finish`` (the
+    way in which the workload ends). ``violations`` counts the explored states that break the claim. ``needs_no_crash``
+    says that the state with all writes breaks it, too. ``fall`` is the panic or hang of the kernel that prevented the
+    recording. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states. It is None if
+    bob explored most of them."""
 
     name: str
     finish: str

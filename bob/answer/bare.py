@@ -12,9 +12,9 @@ _JUDGED = (Verdict.HOLDS, Verdict.FAILS)
 
 
 def beside_bare(subjects: Sequence[SubjectResult]) -> tuple[SubjectResult, ...]:
-    """Return ``subjects``, where each subject with layers has notes on the rows that are worse or better than without
-    the layers. The comparison needs a subject with the same options and without layers. A row does not count if one of
-    the two lacks it, or does not know its verdict."""
+    """Return ``subjects`` with notes. Each subject with layers gets notes on the rows (properties) that are worse or
+    better than on the same file system without layers. For that, ``subjects`` must have one with the same options and
+    without layers. A row does not count if one of the two lacks it, or does not know its verdict."""
     bare = {_options(one): one for one in reversed(subjects) if not one.stack}
     return tuple(
         replace(one, notes=(*one.notes, *_compared(one, bare[_options(one)])))

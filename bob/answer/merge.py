@@ -1,5 +1,6 @@
 """Merge several results into one: the columns of a matrix, the batches of a search, or the configurations of a program.
-Subjects with the same name become one subject, with the recordings of all."""
+A *subject* is a configuration of a file system, or a model. Subjects with the same name become one subject, with the
+recordings of all."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -31,8 +32,8 @@ def _within(subject: SubjectResult, folder: str) -> SubjectResult:
 
 
 def merged(parts: Sequence[Result], run: Run) -> Result:
-    """Return one result of ``run``, merged from ``parts`` (at least one). If several subjects with one name break a
-    claim, the witness of the first is kept: a search tries short workloads first."""
+    """Return one result of ``run``, merged from ``parts`` (at least one). If several subjects with the same name break
+    a claim, the result has the witness of the first of them: a search tries short workloads first."""
     subjects: dict[str, list[SubjectResult]] = {}
     for subject in (subject for part in parts for subject in part.subjects):
         subjects.setdefault(subject.name, []).append(subject)
@@ -82,8 +83,8 @@ def _answer(several: Sequence[Answer]) -> Answer:
 
 
 def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
-    """Return the ways of ``shown`` if it has recordings. Else merge the ways of ``several`` whose evidence differs only
-    in numbers."""
+    """Return the ways to break the claim of the answers ``several``. If the answer ``shown`` has recordings, return its
+    ways. Otherwise take the ways of all answers, and merge ways whose evidence differs only in numbers."""
     if shown.recordings:
         return tuple(replace(way, states=sum(answer.violations for answer in several)) for way in shown.ways)
     found: dict[str, Way] = {}
@@ -95,8 +96,9 @@ def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
 
 
 def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return one finding for each cause. It has the rows and the number of workloads of all findings with that cause,
-    and the smallest of their workloads. Findings with small workloads come first."""
+    """Return one finding for each cause. The finding names the rows (properties) of all findings with that cause, adds
+    the numbers of their workloads, and has the smallest of these workloads. Findings with small workloads come
+    first."""
     found: dict[Cause, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.cause, []).append(finding)

@@ -26,8 +26,8 @@ def of_table(document: Plain) -> dict[str, Any]:
 
 
 def _configuration(document: Plain) -> dict[str, Any]:
-    """Return a column of a table as a subject. In a *condensed* column, workloads with equal states share one entry of
-    ``states``."""
+    """Return a column of an older table as a subject. A column may be *condensed*: the explored states of its workloads
+    are in the list ``states``, and workloads with equal states have the same index into this list."""
     recordings = _Recordings(document.get("states"))
     options = ("name", "fs", "mkfs_options", "mount_options", "effective_mount_options", "mkfs_version")
     more = ("examined", "examinable", "findings", "notes")
@@ -43,8 +43,8 @@ def _configuration(document: Plain) -> dict[str, Any]:
 
 
 def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
-    """Return a cell of a table as an answer. The field ``searched`` is not read: a cell that only a search broke fails,
-    but none of its workloads does."""
+    """Return a cell of an older table as an answer. Its field ``searched`` is not read. That field marked a cell that
+    only a search broke: the verdict is FAILS, although no workload of the cell fails."""
     verdict, evidence = document["verdict"], document["evidence"]
     states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
     way = {"evidence": "" if evidence is None else evidence, "states": states, "witness": document["witness"]}
@@ -216,8 +216,8 @@ def _relied_on(document: Plain) -> dict[str, Any]:
 
 
 class _Recordings:
-    """The recordings of a column, without repetition, in ``every``. ``shared`` has the states of a condensed column;
-    its workloads give an index into ``shared``."""
+    """The recordings of a column. The list ``every`` has each of them once. If the column is condensed, ``shared``
+    lists the explored states, and a workload has an index into this list."""
 
     def __init__(self, shared: Any) -> None:
         self._shared = shared

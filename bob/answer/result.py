@@ -21,8 +21,8 @@ UNMOUNTABLE, TROUBLE = "unmountable", "trouble"  # kinds of claims that bob chec
 
 
 def beside(kind: str, name: str, ways: Iterable[Way]) -> Answer:
-    """Return an answer beside the answers that were asked for: a claim about every crash state fails in these
-    ``ways``."""
+    """Return an answer to a question that the user did not ask, such as whether each crash state mounts. Its claim
+    fails in the ``ways``."""
     return Answer(ClaimWords(kind, name), Verdict.FAILS, NOTHING, tuple(ways))
 
 
@@ -57,8 +57,8 @@ class Environment:
 class Cause:
     """The common cause of the violations of one finding (docs/search.md). ``block`` is the kind of block whose loss
     breaks the ``rule``, and ``fate`` is lost or torn. ``flush`` says where the flush was that should have saved the
-    block. All three are empty if no block was lost. If they do not tell two causes apart, ``call`` and the missing
-    ``kinds`` of changes tell them apart."""
+    block. These three are empty if no block was lost. If they are the same for two causes, the causes differ in the
+    ``call``, or in the ``kinds`` of changes that are missing after the crash."""
 
     rule: str
     block: str = ""
@@ -70,9 +70,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a search: the violations with one ``cause``, described by ``words``. They break the ``rows`` of the
-    table, and changes of the ``missing`` kinds are lost. ``shown_by`` is the number of workloads that show them;
-    ``workload`` is the smallest of these, with its ``evidence`` in one line."""
+    """A finding of a search: the violations with one ``cause``, described by ``words``. These violations break the
+    ``rows`` (properties) of the table, and changes of the ``missing`` kinds are lost. ``shown_by`` is the number of
+    workloads that show such a violation; ``workload`` is the smallest of these workloads, with its ``evidence`` in one
+    line."""
 
     cause: Cause
     words: str
@@ -93,8 +94,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Counts of a program's checks: ``windows`` (times for a crash between two outputs), distinct ``trees``, and
-    ``runs`` of the checker."""
+    """Counts of a program's checks. ``windows`` counts the times between two outputs in which bob tried crashes.
+    ``trees`` counts distinct trees, and ``runs`` counts the runs of the checker."""
 
     windows: int
     trees: int
@@ -103,9 +104,9 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A tree that a crash of the file system ``configuration`` leaves, but that a model forbids, by its ``clauses``
-    (empty: unknown which). ``is_wrong``: the model was derived from that same file system, so the model or bob is
-    wrong."""
+    """A tree that a crash of the file system ``configuration`` leaves, but that a model forbids. ``clauses`` are the
+    promises of the model that forbid the tree (empty: unknown which). ``is_wrong`` says that the model was derived from
+    that same file system, so the model or bob is wrong."""
 
     configuration: str
     evidence: str
@@ -123,10 +124,11 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How much of a model was tried. ``tried`` counts crash states, each a closed set of micro-operations with the
-    output before the crash. ``is_all``: the model allows no other states. ``allowed`` is the number of all states that
-    it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that real file
-    systems leave and the model forbids."""
+    """How much of a model was tried. ``tried`` counts crash states. A crash state is a set of micro-operations,
+    together with the output before the crash. The set is closed: it contains all micro-operations that must persist
+    before one of its own. ``is_all`` says that the model allows no other states. ``allowed`` is the number of all
+    states that it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that
+    real file systems leave and the model forbids."""
 
     about: str
     operations: int
@@ -140,12 +142,12 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class SubjectResult:
-    """A configuration of a file system, or a model, with the ``answers`` about it.
+    """A subject (a configuration of a file system, or a model), with the ``answers`` about it.
 
     ``beside`` has answers about crash states that do not mount or have other trouble. Only a search has ``findings``.
-    ``examined`` of the ``examinable`` outcomes were examined, by the file system's checker and by removing everything.
-    ``checks`` is set for programs, and ``model`` is set if the subject is a model. ``stack`` names the layers below the
-    file system, and the disks that were lost."""
+    An outcome is what a mount shows. Of the ``examinable`` outcomes, bob has ``examined`` so many, by the file system's
+    checker and by removing everything. ``checks`` is set for programs, and ``model`` is set if the subject is a model.
+    ``stack`` names the layers below the file system, and the disks that were lost."""
 
     name: str
     fs: str = ""
@@ -177,13 +179,14 @@ class SubjectResult:
 
     @property
     def unmountable(self) -> Way | None:
-        """All crash states that do not mount, as one way, with the evidence of the first recording. None if all
-        mount."""
+        """All crash states that do not mount, as one way to break the claim that each state mounts. Its evidence is
+        that of the first recording. None if all states mount."""
         found = next((answer for answer in self.beside if answer.claim.kind == UNMOUNTABLE), None)
         return None if found is None else replace(found.ways[0], states=found.violations)
 
     def troubles(self) -> Iterator[tuple[TroubleKind, Way]]:
-        """Yield each kind of trouble that crash states show although they mount."""
+        """Yield each kind of trouble that some crash states show although they mount. Each comes with these states, as
+        one way to break the claim that no state shows this trouble."""
         for answer in self.beside:
             if answer.claim.kind == TROUBLE:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
@@ -204,8 +207,8 @@ class SubjectResult:
 
     @property
     def states(self) -> States:
-        """The number of explored states. Each recording counts once, with the largest number that any answer
-        explored."""
+        """The number of explored states. Each recording counts once: with the largest number of states that were
+        explored for one of the answers."""
         recordings: dict[tuple[str, str], States] = {}
         for one in (one for answer in self.answers for one in answer.recordings):
             before = recordings.setdefault((one.name, one.finish), one.states)
@@ -216,8 +219,8 @@ class SubjectResult:
 
 @dataclass(frozen=True, slots=True)
 class AskedProgram:
-    """The program that was tested. ``digest`` is a digest of all its files. ``refuses`` names the damages that its
-    checker was seen to refuse."""
+    """The program that was tested. ``digest`` is a digest of all its files. ``refuses`` names kinds of damage: in the
+    trials, its checker refused a tree with this damage."""
 
     name: str
     about: str
@@ -227,8 +230,8 @@ class AskedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a whole experiment. ``workload`` has the operations of ``bob try`` with the first finish.
-    ``protocols`` show what the program did, for each subject where that is known."""
+    """The result of a whole experiment. ``workload`` has the operations of ``bob try``, and the first of the finishes
+    (how the workload ends). ``protocols`` show what the program did, for each subject where that is known."""
 
     run: Run
     environment: Environment

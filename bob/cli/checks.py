@@ -1,4 +1,4 @@
-"""The checks of ``bob doctor``, whether a probe can run on this machine."""
+"""The checks of ``bob doctor``. They find out whether a probe can run on this machine."""
 
 import os
 import platform
@@ -30,7 +30,8 @@ _TEMPORARY_BYTES = 512 * _MIB  # each running guest has a copy of its saved stat
 
 
 class Health(StrEnum):
-    """The state of something that a probe needs. A probe can run if that is a NOTE, but not if something is MISSING."""
+    """The state of something that a probe needs. If the state is MISSING, a probe cannot run. With OK or NOTE, it
+    can."""
 
     OK = "ok"
     MISSING = "missing"
@@ -39,7 +40,8 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that a probe needs, what bob found of it, and a hint if that does not suffice."""
+    """The check of one thing that a probe needs: its ``name``, what bob ``found``, and a hint if that is not enough for
+    a probe."""
 
     name: str
     state: Health

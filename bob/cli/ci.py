@@ -74,7 +74,8 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Deliver ``result``, report it to a CI, and return the exit code. ``is_wrong`` as in :func:`tell`."""
+    """Deliver ``result``, report it to a CI, and return the exit code. ``is_wrong`` says that a failure is an error,
+    and not only a warning (:func:`tell`)."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
@@ -86,8 +87,8 @@ def exit_of(results: Iterable[Result]) -> Exit:
 
 
 def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
-    """Return the exit code of ``result``. A verdict FAILS gives 1 for a program; for another result, only if it
-    ``is_wrong``."""
+    """Return the exit code of ``result``. If some verdict is FAILS, the code is 1 for a program. For any other result,
+    it is 1 only if ``is_wrong`` says that a failure is an error."""
     if result.is_contradicted:
         return Exit.CONTRADICTED
     if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:
@@ -96,8 +97,8 @@ def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``junit_file``, unless it is None. On GitHub, annotate unknown points and failures. A failure that
-    ``is_wrong`` is an error, otherwise a warning."""
+    """Write ``junit_file``, unless it is None. On GitHub, annotate each point (the answer to one question) that failed
+    or is unknown. A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
     if junit_file is not None:
         write_text(junit_file, to_junit(suites), "--junit")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]

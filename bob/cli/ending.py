@@ -148,8 +148,8 @@ def pointed(error: PointedError) -> tuple[str, str]:
 
 
 def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, is_wrong: bool = True) -> None:
-    """Print the message and the hint, each in one line. If the message ``is_wrong``, annotate it: without that,
-    GitHub's page has only the exit code."""
+    """Print the message and the hint, each in one line. ``is_wrong`` says that the message is about an error. On
+    GitHub, such a message also becomes an annotation, since the page there would show only the exit code."""
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))

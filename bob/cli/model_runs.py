@@ -1,4 +1,5 @@
-"""Runs as the sources of models: their observed workloads, and witnesses of refuted clauses."""
+"""Runs as the sources of models: their observed workloads, and witnesses of refuted clauses. A clause is one promise
+about what survives a crash."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -45,7 +46,8 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
 
 
 def with_witnesses(derived: DerivedModel, out: Path) -> Model:
-    """Write witnesses of the refuted clauses into ``out``. Return the model with the paths of these witnesses."""
+    """Write witnesses of the clauses that the runs refute into ``out``. Return the model with the paths of these
+    witnesses."""
     findings = []
     for finding in derived.model.findings:
         shown, refutation = derived.shown.get(finding.clause), finding.refutation

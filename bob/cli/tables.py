@@ -110,8 +110,8 @@ def _on_kernels(
     progress: Progress,
     systems: Sequence[FileSystem],
 ) -> list[FinishedRun]:
-    """Probe on each image, in a run directory with the image's name in ``out`` (None: a new folder). First build all
-    images and check their kernels, unless a cluster does the work."""
+    """Probe on each image that ``wanted`` names. Each image has a run directory with its name in the folder ``out``
+    (None: a new folder). First build all images and check their kernels, unless a cluster does the work."""
     from bob.image import check_kernel, check_subject, ensure
     from bob.store.run_directory import RUNS, check_runs, new_identity
 

@@ -9,14 +9,16 @@ from bob.progress import Earlier
 from bob.text import duration
 
 _WINDOW = 60.0  # seconds over which the speed is measured, since it changes with guests and workloads
-# Shares of the work: after the first, the own pace counts; after the second, nothing else does (bench/eta.py).
+# Two shares of the work. When the first is done, the speed of this run counts for the time left. When the second is
+# done, earlier runs no longer count (bench/eta.py).
 _FEW, _ENOUGH = 0.05, 0.1
-_SOME = 10  # tries, after which their pace gives an estimate
+_SOME = 10  # after so many tries, their speed gives an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class _TallySample:
-    """The work done by the time ``at`` (seconds): observed workloads, with the parts of those under way, and tries."""
+    """The work done by the time ``at`` (seconds). ``workloads`` counts the observed workloads, where an unfinished one
+    counts as the observed share of it. ``tries`` counts the crash states that were observed by themselves."""
 
     at: float
     workloads: float = 0.0
@@ -47,7 +49,8 @@ class Tally:
         self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:
-        """Add planned workloads, and the most tries that they may need. Negative numbers take them away."""
+        """Add planned workloads. ``states`` is the largest number of tries that they may need. Negative numbers take
+        workloads and tries away."""
         if self._first is None:
             self._first = self._last = _TallySample(self._clock())
         self.workloads += workloads
@@ -68,7 +71,7 @@ class Tally:
             self._seen.popleft()
 
     def finish(self, workload: str, unused: int) -> None:
-        """Count a workload as done. It left ``unused`` of its planned tries."""
+        """Count a workload as done. It did not need ``unused`` of the tries that were planned for it."""
         self.done += 1
         self._used += self._under_way.pop(workload, 0)
         self.states = max(self.states - unused, self.observed)
@@ -88,7 +91,7 @@ class Tally:
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()
-        if earlier is None:  # the time for recordings is not known, so only the pace since the last recording counts
+        if earlier is None:  # the time for recordings is not known, so only the speed since the last recording counts
             if 0 < self.recorded < self.workloads and now - self._last.at < _WINDOW:
                 return None
             few = max(1.0, _FEW * self.workloads)

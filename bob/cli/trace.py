@@ -92,8 +92,9 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
 
 
 class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
-    """Counts of a log's entries. ``bytes`` is the size of all writes. ``fua`` and ``metadata`` count some of the
-    ``writes``."""
+    """Counts of a log's entries. ``bytes`` is the size of all writes. ``fua`` counts the writes with the flag FUA, and
+    ``metadata`` those with the flag METADATA. ``beyond_count`` counts the entries after the number of entries that the
+    log's superblock states."""
 
     sectorsize: int
     entries: int

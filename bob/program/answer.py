@@ -11,7 +11,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Consequence(StrEnum):
-    """The effect of a crash on the program, which follows from the checker's exit code (docs/apps.md)."""
+    """The effect of a crash on the program, according to the checker's exit code (docs/apps.md)."""
 
     LOST = "lost"
     CORRUPT = "corrupt"
@@ -91,8 +91,8 @@ class CheckerRun(Generic[S_co]):
 
 @dataclass(slots=True)
 class CheckerAnswers(Generic[K]):
-    """The answers of a checker so far: one for each tree, and in ``count`` the number of runs. ``disagreed`` says how
-    the checker contradicted itself (None: it did not)."""
+    """The answers of a checker so far. ``answers`` has one answer for each tree, and ``count`` is the number of runs.
+    ``disagreed`` says how the checker contradicted itself (None: it did not)."""
 
     answers: dict[K, CheckerAnswer] = field(default_factory=dict)
     count: int = 0

@@ -1,4 +1,5 @@
-"""Resolve the names in system calls to paths of files below a root, as each process sees them."""
+"""Resolve the names in system calls to paths of files below a root, as each process sees them. The root is the
+directory that a program under test sees as ``/``."""
 
 import posixpath
 import re
@@ -25,9 +26,10 @@ class _Folder:
 
 
 class Paths:
-    """The working directories of all processes, after the calls so far. With these, relative names are resolved below
-    ``root``. ``link_at`` returns the target of the symbolic link at a path below the root, or None. ``open_at`` returns
-    the path below the root of the file that a process (pid) has open under a descriptor, or None."""
+    """The working directories of all processes, after the calls so far. A relative name is resolved with these.
+    ``link_at`` takes a path below the root, and returns the target of the symbolic link there, or None. ``open_at``
+    takes a process (pid) and a descriptor. It returns the path below the root of the file that is open there, or
+    None."""
 
     def __init__(
         self,
@@ -57,8 +59,8 @@ class Paths:
         return below
 
     def opened(self, call: SystemCall, place: int) -> None:
-        """Note the name at index ``place`` that a call opened, if it leads below the root through a symbolic link which
-        bob does not see."""
+        """Note a name that a call opened, if the name leads below the root through a symbolic link which bob does not
+        see. The name is the call's argument at index ``place``."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -110,8 +112,8 @@ class Paths:
                     break
 
     def _of_process(self, pid: int, path: str) -> str:
-        """Return ``path``. If it leads through a name in /proc of an open file or working directory, that name is
-        replaced by the path that it stands for."""
+        """Return ``path``, but replace a name in /proc that stands for an open file or a working directory. The path of
+        that file or directory takes its place."""
         if found := _OPEN.fullmatch(path):
             named = found["process"]
             there = self._open_at(int(named) if named and named.isdigit() else pid, int(found["number"]))

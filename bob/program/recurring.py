@@ -15,12 +15,12 @@ _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _HASH = re.compile(r"(?<![A-Za-z0-9])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{7,}(?![A-Za-z0-9])")
 _SHORT = re.compile(r"[0-9a-f]{2}")
 _REST = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}|tmp_obj_\w+")
-"""A file in a folder whose name is the first two letters of a hash, as in git. The file's name is the remaining part of
-the hash."""
+"""The name of a file in a folder that is named by the first two letters of a hash, as in git. The name of the file is
+the other part of the hash."""
 _SIX = re.compile(r"(?<![A-Z0-9])[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
 _WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
-"""Six letters and digits that look like the end of a chosen name. mkstemp(3) draws such letters at random, and one draw
-in six also looks like that."""
+"""Six letters and digits that look like the end of a chosen name. Letters that mkstemp(3) draws at random look like
+that in one case of six."""
 
 
 def recurring(path: str) -> str:

@@ -15,8 +15,9 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ProgramSet:
-    """The names of programs and models for one table, with its ``title`` and the text ``about``. ``published`` maps
-    words to the name of a published count."""
+    """The names of programs and models for one table, with its ``title`` and the text ``about``. ``published`` has
+    published numbers for the table: it maps the title of a row to the name of the numbers (in
+    reports/published/programs.json)."""
 
     name: str
     title: str

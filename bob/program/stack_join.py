@@ -31,11 +31,13 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
     """Return ``calls`` with the frames of ``others``, which are the calls of another run of the same program. Processes
     of the two runs match by descent, such as the third child of the first process.
 
-    Each call gets the frames of its counterpart as long as both processes make the same calls. If these processes make
-    different calls later, this ends at their last common write or exec. Any other call gets the innermost frames that
-    are common to some calls of the other run: those with the same program, name and paths. If one of these calls also
-    writes the same data, only calls that write equally many bytes count. Numbers, hashes and random names in paths and
-    data do not matter. If the call may come from two functions, its stack is empty."""
+    As long as both processes make the same calls, each call gets the frames of its counterpart. If the processes make
+    different calls later, only calls up to their last common write or exec get frames in this way.
+
+    Any other call gets the innermost frames that are common to all similar calls of the other run. Similar calls have
+    the same program, name and paths. If a similar call also writes the same data, calls that write another number of
+    bytes do not count as similar. Numbers, hashes and random names in paths and data do not matter. If the call may
+    come from two functions, its stack is empty."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
@@ -53,13 +55,14 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 
 def _tells(call: SystemCall) -> bool:
-    """Return whether a call shows which path through its program a process takes."""
+    """Return whether a call helps to tell which way a process takes through its program."""
     return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return the indexes of the calls that both runs may have, for each process. The key is the number of the process's
-    descent (such as "third child of the first process"). A new descent gets its number in ``descents``."""
+    """Return for each process the indexes of its calls, without calls that only one of the two runs records. The key of
+    a process is the number of its descent (such as "third child of the first process"). A new descent gets its number
+    in ``descents``."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -132,7 +135,7 @@ def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
 
 
 def _same(call: SystemCall) -> tuple[str, ...]:
-    """Return the parts of a call that another run would have, too."""
+    """Return the parts of a call that are the same in each run of the program."""
     if call.name in FORKS:
         return (call.name,)
     texts = (_ESCAPED.sub(lambda one: _plain(call, one), argument) for argument in call.arguments)

@@ -30,7 +30,8 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a recording: all its crashes, by ``trace``, that come after exactly this ``output`` of the program."""
+    """The part of a recording between two outputs of a program. All crashes in ``trace`` come after exactly this
+    ``output``, and before the next one."""
 
     output: bytes
     trace: Trace
@@ -38,8 +39,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The ``output`` of a program, which came in the pieces ``outputs`` through the pipe with inode ``pipe``; and its
-    system ``calls``. Add ``offset`` (seconds; None: unknown) to a time of a call to get the time in the recording."""
+    """What a program did. Its ``output`` came through a pipe with the inode number ``pipe``, in the pieces ``outputs``.
+    ``calls`` are its system calls. Add ``offset`` (seconds; None: unknown) to a time of a call to get the time in the
+    recording."""
 
     output: bytes
     calls: tuple[SystemCall, ...]
@@ -49,7 +51,7 @@ class Transcript:
 
     @classmethod
     def of(cls, calls: tuple[SystemCall, ...], pipe: int, output: bytes, timeline: Timeline) -> Transcript:
-        """Return the transcript of a recording. Raises what :func:`outputs` raises."""
+        """Return the transcript of a recording. Raises the errors of :func:`outputs`."""
         return cls(output, calls, pipe, outputs(calls, timeline, pipe, output), clock_offset(calls, timeline))
 
     @property
@@ -108,8 +110,9 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
-    """Return the windows between the outputs, and before the first and after the last one. Output from before ``trace``
-    is in the output of every window. A crash state that is legal in several windows occurs in each."""
+    """Return the windows of a recording: before the first of ``outputs``, between two of them, and after the last one.
+    Output from before ``trace`` is in the output of every window. A crash state that is legal in several windows occurs
+    in each."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:
@@ -123,7 +126,8 @@ def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase(Case):
-    """A case (the legal crash states of a recording) for a program, with the output and the calls in ``transcript``."""
+    """A recording of a program, with its legal crash states (a :class:`bob.crash.case.Case`). ``transcript`` has the
+    output and the calls of the program."""
 
     work: Program
     transcript: Transcript

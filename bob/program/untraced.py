@@ -12,10 +12,11 @@ RENAMES = {
     "renameat2": (1, 3),
 }  # indexes of the old and the new name
 NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
-"""The index of the argument with the changed file. strace does not show the data that these calls write."""
+"""Calls that copy data inside the kernel. strace does not show the data that they write. The number is the index of the
+argument with the changed file."""
 COPIED_FROM = {"sendfile": 1, "copy_file_range": 0}
-"""The index of the argument with the file that such a call copies from. If that file is below the root, bob knows its
-data (:mod:`bob.protocol.follow`)."""
+"""For some of the calls in NOT_FOLLOWED, the index of the argument with the file that they copy from. If that file is
+below the root, bob knows its data (:mod:`bob.protocol.follow`)."""
 HARMLESS = (
     "TCGETS",
     "FIONREAD",

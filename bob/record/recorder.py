@@ -46,7 +46,7 @@ def record(
 def record_recovery(
     agent: Agent, subject: Subject, base: Base, *, completion: Completion = Completion.PROMPT
 ) -> Recording:
-    """Record the recovery that a boot would do on ``base``, a disk after a crash: the check and the mount. Raise
+    """Record a recovery on ``base``, a disk after a crash: the check and the mount that a boot would do. Raise
     UsageError if the kernel refuses the mount."""
     header, pieces = _ask(agent, "record_recovery", subject, base, completion, timeout=RECORD_TIMEOUT)
     return _recording(header, pieces, completion, lasting_inodes=False)  # bob lists no names for a recovery

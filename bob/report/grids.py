@@ -1,4 +1,4 @@
-"""Results with hundreds of rows as grids: two words in the name of a property are its row and column in a grid
+"""Results with hundreds of properties as grids. Two parts of a property's name say its row and its column in a grid
 (:mod:`bob.catalogue.places`)."""
 
 from collections.abc import Iterator, Mapping

@@ -41,8 +41,8 @@ def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = F
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document`` over the file ``path``. Add a checksum only if the old file has one: if run.json has a
-    checksum, all files of the run must have one."""
+    """Write ``document`` over the file ``path``. Add a checksum only if the old file has one. The reason: if run.json
+    has a checksum, bob expects a checksum in each file of the run."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:

@@ -43,9 +43,9 @@ class KeptRun:
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder``, in the order of their names. Include those one level deeper, such as
-    runs on several kernels, and folders that contain no run and are not empty. Raise StoreError if ``folder`` cannot be
-    read."""
+    """Yield the run directories in ``folder``, in the order of their names. Also look one level deeper, since a folder
+    may contain the runs on several kernels. A folder without a run counts as a run directory unless it is empty. Raise
+    StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:

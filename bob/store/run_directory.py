@@ -50,8 +50,8 @@ FOLDERS = ("bases", "workloads", "witnesses")  # every run directory has these f
 
 
 class RunDirectory(RunFolder):
-    """The run directory of a probe, a question (`bob try`) or a program. The ``folder`` of a workload is a path in
-    RUN/workloads, or of a recovery in RUN/recoveries."""
+    """The run directory of a probe, a question (`bob try`) or a program. Many methods take a ``folder``: the folder of
+    a workload in RUN/workloads, or of a recovery in RUN/recoveries."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -108,7 +108,7 @@ class RunDirectory(RunFolder):
         return self.path / "recoveries" / f"{place:03d}"
 
     def save_recording(self, folder: Path, work: Work, base: Base, recording: Recording) -> None:
-        """Keep ``recording``, which has passed its self-check, in ``folder``."""
+        """Keep ``recording`` in ``folder``. The caller has checked that the recording is consistent."""
         folder.mkdir(parents=True, exist_ok=True)
         files = {_log_name(number): disk.log for number, disk in enumerate(recording.disks)}
         files["timeline"] = recording.timeline.encode()
@@ -194,8 +194,8 @@ class RunDirectory(RunFolder):
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
     def case(self, folder: Path, subject: Subject, model: DeviceModel) -> Case:
-        """Return the recording in ``folder``, which is of operations and not of a program, as a case to explore. Raise
-        RecordingError if the recording fails its self-check."""
+        """Return the recording in ``folder`` as a case, which has the legal crash states to explore. The recording must
+        be of operations, and not of a program. Raise RecordingError if the recording is inconsistent."""
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)
 
@@ -206,7 +206,7 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep and return the observations of ``workload``. Note in the observations why an earlier guest was lost:
+        """Keep the observations of ``workload``, and return them. They get a note why an earlier guest was lost:
         ``first_loss``, or else the loss in an earlier session. If the last guest was lost, too, a resumed run tries the
         workload again, unless the observations are final."""
         before = self.loss(folder)
@@ -226,8 +226,8 @@ class RunDirectory(RunFolder):
         return (folder / "recorded.json").is_file()
 
     def is_done(self, folder: Path) -> bool:
-        """Return whether a workload was observed, or could not be recorded. A lost workload is not done: a resumed run
-        tries it again."""
+        """Return whether the workload of ``folder`` was observed, or cannot be recorded. A lost workload is not done: a
+        resumed run tries it again."""
         if (folder / "lost.json").is_file():
             return False
         return self.is_observed(folder) or (folder / "refused.json").is_file()

@@ -35,7 +35,7 @@ class SearchDirectory(RunFolder):
         return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
     def known(self) -> list[int]:
-        """Return a number for each lot: how many earlier lots had results when bob chose its workloads. This is the
+        """Return for each lot how many earlier lots had results when bob chose the workloads of the lot. This is the
         number of all earlier lots, unless lots run side by side."""
         return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
 

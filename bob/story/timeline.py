@@ -18,7 +18,7 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
 """A time line with more events is shortened. bob first leaves out the earliest durable writes. If that is not enough,
-bob joins writes of one kind and one fate that have only writes between them."""
+bob joins writes with the same kind of block and the same fate, if there are only other writes between them."""
 
 
 MOST_EARLY = 10  # most system calls before the first event that bob lists although their effects exist
@@ -35,8 +35,8 @@ class Fate(StrEnum):
 
 
 class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
-    """Operation ``number`` of the workload. It is called at ``seconds`` and returns at ``end`` (None: not before the
-    crash)."""
+    """An operation of the workload, by its ``number``. It begins at ``seconds`` and returns at ``end`` (None: not
+    before the crash)."""
 
     seconds: float
     end: float | None = None
@@ -168,8 +168,9 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with the ``calls`` that began before the crash. Leave out most calls before the first event of
-    ``line``: keep the last MOST_EARLY of them, and the calls whose effect is missing in part or as a whole."""
+    """Return ``line`` with those of the ``calls`` that began before the crash. Most calls from before the first event
+    of ``line`` are left out. Only the last MOST_EARLY of these stay, and those whose effect is missing in part or as a
+    whole."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
@@ -235,7 +236,8 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """Yield ``events``. Join writes of one kind and one fate if only writes are between them."""
+    """Yield ``events``, with some writes joined into one event: writes with the same kind of block and the same fate,
+    if there are only other writes between them."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
         if not isinstance(event, WriteEvent):

@@ -1,5 +1,5 @@
-"""Subjects: what bob crashes. File systems, disks, layers, and sets of configurations are declared in TOML files, in
-the folders here or by the user."""
+"""Subjects: what bob crashes, for example ext4 with its options on a disk. File systems, disks, layers, and sets of
+configurations are declared in TOML files. These files are in the folders here, or are the user's own."""
 
 from bob.subject.file_system import MIB, FileSystem, file_system, file_systems, is_file
 from bob.subject.layer import Layer, layers, promises, stack

@@ -71,7 +71,8 @@ class Subject:
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets old contents (:class:`FileSystem`), and bob knows where the log is on the disk."""
+        """Whether recovery forgets old contents of blocks (:class:`FileSystem` has the rule), and bob knows where the
+        log is on the disk."""
         return self.fs.forgets and not self.layers
 
     @property

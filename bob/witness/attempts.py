@@ -19,7 +19,8 @@ def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
 
 
 def needed(workload: Workload) -> Workload:
-    """Return ``workload`` with only that part of the initial tree which its operations and its finish use."""
+    """Return ``workload`` with a smaller initial tree: only the part of the tree that its operations and its finish
+    use. The finish is the calls that end a workload, such as an fsync."""
     used: set[str] = set()
     for operation in reversed((*workload.operations, *workload.finish.operations)):
         used |= _before(operation, used) | _names(operation)
@@ -46,7 +47,8 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """Return the old paths of the ``used`` paths that lie in a directory which ``operation`` renames."""
+    """Return the old paths of files and directories that ``operation`` moves by renaming a directory above them.
+    ``used`` are their new paths."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}

@@ -44,8 +44,9 @@ SCHEMA = "bob.witness/1"
 
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
-    """The size of a witness. It counts the operations, the operations that make the initial tree (``setup``), and the
-    writes that make the crash state differ from a clean prefix (``departure``; :mod:`bob.crash.departures`)."""
+    """The size of a witness. ``operations`` counts the operations, and ``setup`` the operations that make the initial
+    tree. ``departure`` counts the writes by which the crash state differs from a clean prefix: the first pending writes
+    that were sent, and no other (:mod:`bob.crash.departures`)."""
 
     operations: int
     setup: int
@@ -54,11 +55,11 @@ class WitnessSize:
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """A crash state of ``case`` that breaks ``claim``. The line ``evidence`` says how, and ``causes`` are the indexes
-    of the writes that decide (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether the earliest crash, which
-    loses all pending writes, also breaks the claim (None: unknown). ``found`` is the tree after the mount, if the
-    evidence is about the tree. ``is_clear`` is False only if the claim is an ordering, and the later operation is not
-    on the disk as a whole."""
+    """A crash state of the recording ``case`` that breaks ``claim``. The line ``evidence`` says how. ``causes`` are the
+    indexes of the writes that decide (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether the earliest
+    crash, which loses all pending writes, also breaks the claim (None: unknown). ``found`` is the tree after the mount,
+    if the evidence is about the tree. ``is_clear`` is False only if the claim is an ordering of two operations, and the
+    later operation is on the disk only in part."""
 
     case: Case
     state: CrashState
@@ -78,11 +79,11 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A witness, read from its file. ``runs`` are pairs (sector, data) that replace sectors of ``base``. ``inodes`` are
-    the inode numbers by name, before and after the operations; ``statuses`` are the other fields of stat(2). The
-    original recording had the crash state ``state`` and the time line ``timeline``. ``shrunk_from`` is the size before
-    bob made the witness smaller. ``all_lost`` and ``found`` are those of :class:`ShownState`; older witnesses lack
-    ``found``."""
+    """A witness, read from its file. ``runs`` are pairs (sector, data) that replace sectors of ``base``. ``inodes`` has
+    two tables of inode numbers by name, one from before and one from after the operations; ``statuses`` are the other
+    fields of stat(2). The original recording had the crash state ``state`` and the time line ``timeline``.
+    ``shrunk_from`` is the size before bob made the witness smaller. ``all_lost`` and ``found`` are those of
+    :class:`ShownState`; older witnesses lack ``found``."""
 
     claim: Claim
     evidence: str
@@ -126,8 +127,8 @@ class Witness:
 
 
 class CrashDocument(Document, frozen=True):
-    """The crash of a witness. ``state`` is the recipe of the crash state: its writes and sectors. ``timeline`` is for
-    people."""
+    """The crash of a witness. ``state`` says how bob makes the crash state: from which writes and sectors.
+    ``departure`` is that of :class:`WitnessSize`. ``timeline`` is for people."""
 
     state: CrashState
     departure: int
@@ -136,8 +137,8 @@ class CrashDocument(Document, frozen=True):
 
 
 class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
-    """A witness as a JSON document, without the fields of its claim (:mod:`bob.claim.kinds`). ``runs`` are pairs (first
-    sector, number of sectors)."""
+    """A witness as a JSON document. The fields that depend on the kind of its claim are not here
+    (:mod:`bob.claim.kinds`). ``runs`` are pairs (first sector, number of sectors)."""
 
     claim: str
     evidence: str
@@ -192,8 +193,8 @@ def write(
 
 
 def named(case: Case) -> tuple[BlockName, ...]:
-    """Return a name for each write of ``case``. The name says which block of the file system the write changes, by the
-    on-disk format."""
+    """Return a name for each write of ``case``. The name says which block of the file system the write changes,
+    according to the on-disk format."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
     # If a file has several names, the last one counts: a name that an operation uses.
     paths = {
@@ -208,8 +209,8 @@ def named(case: Case) -> tuple[BlockName, ...]:
 def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
-    """Return the time line of ``state``. It names the written blocks (by ``writes``, if the caller knows them), and
-    marks the deciding writes ``causes``."""
+    """Return the time line of the crash state ``state``. The time line marks the writes with the indexes ``causes``,
+    which decide the violation. It names the written blocks; ``writes`` are these names, if the caller knows them."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
@@ -217,8 +218,8 @@ def timeline_of(
 
 @lru_cache(maxsize=2)
 def _image(packed: bytes) -> bytes:
-    """Return a packed base image in the compression of witnesses. Many witnesses of a run share a base, so the cache
-    helps."""
+    """Return a base image in the compression of witnesses. ``packed`` is the same image in its own compression. Many
+    witnesses of a run share a base image, so the cache helps."""
     return lzma.compress(zlib.decompress(packed))
 
 

@@ -19,12 +19,12 @@ from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.pattern import PATTERN
 
-PREFIX = "found-"  # the names of such properties begin so, and those of shipped properties do not
+PREFIX = "found-"  # the names of properties from witnesses begin with this word, those of shipped properties do not
 
 
 def to_probe(witness: Witness) -> str:
-    """Return the TOML of a probe file that asks for the property that ``witness`` breaks, with the workload of the
-    witness and today's data pattern. Raises UsageError if the claim is not a property, the property is unknown, or a
+    """Return a probe file (TOML) that asks for the property that ``witness`` breaks. It has the workload of the
+    witness, with today's data pattern. Raises UsageError if the claim is not a property, the property is unknown, or a
     probe file cannot express the workload."""
     claim = witness.claim
     if not isinstance(claim, OfProperty):

@@ -39,7 +39,8 @@ def _tell_program(document: Any, folder: Path) -> None:
 
 
 def _told(result: Result, folder: Path) -> Result:
-    """Return ``result`` with the evidence of its witnesses. Their paths are relative to ``folder``."""
+    """Return ``result`` with the evidence that its witnesses now have. The paths of the witnesses are relative to
+    ``folder``."""
 
     def evident(answer: Answer) -> Answer:
         ways = (

@@ -18,7 +18,8 @@ _FILLS = 0x7F  # number of fill bytes for operations, and of other fill bytes fo
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """The number of an operation, and its ``offset`` in the file (bytes)."""
+    """The number of an operation in the workload, and the ``offset`` (bytes) in its file that the operation begins
+    at."""
 
     number: int
     offset: int

@@ -1,6 +1,6 @@
-"""The traits of a witness. Each trait is a set of words from a fixed list. bob compares the traits with known reasons
-for violations. The traits follow from the witness alone: its claim, its tree, its workload, and the fate of each write.
-A trait that does not apply has the single word ``nothing``."""
+"""The traits of a witness, which describe how it breaks a property. Each trait is a set of words from a fixed list. bob
+compares the traits with known reasons for violations. The traits follow from the witness alone: its claim, its tree,
+its workload, and the fate of each write. A trait that does not apply has the single word ``nothing``."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -159,8 +159,8 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
-    """Return when the write ``one`` was sent. ``ends`` has the time when the operation returned. If the operation had
-    not returned, ``ends`` is empty or has None."""
+    """Return when the kernel sent the write ``one``. ``ends`` has the time when the operation that made the data
+    returned. If the operation had not returned by the crash, ``ends`` is empty or has None."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )

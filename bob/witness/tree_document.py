@@ -1,5 +1,5 @@
-"""The tree after the crash, as a document in a witness, so that bob can judge it without a guest. One recipe
-(:mod:`bob.witness.recipes`) has the contents of all names, one after the other, each padded to whole sectors."""
+"""The tree after the crash, as a document in a witness, so that bob can judge the tree without a guest. The contents of
+all files are in one recipe (:mod:`bob.witness.recipes`), one after the other, each padded to whole sectors."""
 
 from __future__ import annotations
 

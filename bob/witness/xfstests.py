@@ -34,7 +34,8 @@ _MIB = 512  # size of the file system that the case copies before the crash; xfs
 
 
 class CacheLoss(Enum):
-    """How much of the unflushed writes that the disk had been sent a crash state has lost."""
+    """How many of the unflushed writes a crash state has lost: writes that the disk had got, but had not made
+    durable."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -84,7 +85,7 @@ def _lost(line: CrashTimeline) -> list[WriteEvent]:
 
 
 def _asked(witness: Witness) -> Workload:
-    """Return the workload of ``witness``. Raises UsageError unless the crash comes after the last operation has
+    """Return the workload of ``witness``. Raises UsageError if the crash may come before the last operation has
     returned."""
     claim, workload = witness.claim, witness.workload
     if isinstance(claim, OfProperty):
@@ -198,7 +199,8 @@ def _has_data(history: History, number: int, thing: int) -> bool:
 
 
 def _names_of(history: History, thing: int) -> tuple[str, ...]:
-    """Return the names that ``thing`` has at the end, and then its earlier names."""
+    """Return the names of a file or directory. ``thing`` is its number in ``history``. The names that it has at the end
+    come first, then its earlier names."""
     last = [path for path, identity in history.steps[-1].names.items() if identity == thing]
     if not last:
         raise _unsure("a later operation removes the object")
