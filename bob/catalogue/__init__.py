@@ -1,1 +1,2 @@
-"""The shipped probe files, the rows that a matrix may have, and the request of a probe."""
+"""The catalogue of questions. It has the shipped probe files (each a property with workloads that test it), the rows
+that a table of results may have, and the request for a probe of a file system."""

@@ -1,5 +1,6 @@
-"""The rows of the finer tables that bob makes models from: pairs, durability and units. They ask more exactly than the
-rows of Table 1."""
+"""The rows of the finer tables, from which bob makes models of file systems. The tables are pairs of changes,
+durability after calls, and units of atomicity. They ask more exactly than the rows of Table 1, bob's main table of
+properties."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -105,9 +106,9 @@ def durability_rows() -> Iterator[Property]:
     """Yield a row for each part of earlier changes that a call may make durable. Its name is ``CALL.WHAT``
     (probes/rows/durability.toml), and the call ends the workload.
 
-    A model uses the same words, and may mean more than a row tests. Rows about data test only overwrites and zeros.
-    After the sync of a directory, they test only files in that directory.
-    """
+    A model of a file system uses the same words as the names of rows. There a word may cover more cases than its row
+    tests: rows about data test only overwrites and zeros. After the sync of a directory, rows test only files in that
+    directory."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with this call
@@ -143,8 +144,9 @@ _UNIT_WORDS = {
 
 
 def unit_rows() -> Iterator[Property]:
-    """Yield the rows that ask for atomic changes within one unit, smallest unit first. A row's name is ``KIND.UNIT``
-    (probes/rows/units.toml). Only writes have units; any other kind of change has one row."""
+    """Yield the rows that ask whether a change is atomic within one unit, such as 512 bytes. The smallest unit comes
+    first. A row's name is ``KIND.UNIT`` (probes/rows/units.toml). Only writes have units; any other kind of change has
+    one row."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

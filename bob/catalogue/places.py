@@ -1,4 +1,5 @@
-"""The place in a grid of a property from a finer matrix: its row and its column."""
+"""The place of a property in a grid. bob shows a finer matrix (:mod:`bob.catalogue.finer_rows`) as grids, in which each
+property has a row and a column."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -72,7 +72,8 @@ def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
 
 
 def layer_probes() -> tuple[Probe, ...]:
-    """Return the shipped probes that bob asks only of file systems on layers."""
+    """Return the shipped probes that bob asks only of file systems on layers (device-mapper or md devices on the
+    disks)."""
     return _probes_in(shipped("probes") / "layers")
 
 
@@ -92,7 +93,7 @@ def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
 
 
 def load_workloads(path: Path) -> tuple[Workload, ...]:
-    """Return the workloads of a file that has no property."""
+    """Return the workloads of a file that declares only workloads, without a property."""
     text = toml(path, _IS_IT)
     with mistakes_in(path.name, _HINT):
         return _workloads(declared(WorkloadsDeclaration, text).workloads)
@@ -146,8 +147,8 @@ def check_name(name: str) -> None:
 
 
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
-    """Yield the workloads of ``entry``: each of its ``first`` before ``operations``, each of its ``later`` after them,
-    and each of its ``finish``."""
+    """Yield the workloads of ``entry``, one for each combination of one of its ``first``, one of its ``later`` and one
+    of its ``finish``. A workload performs ``first``, then ``operations``, then ``later``, and ends with ``finish``."""
     if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if entry.tree is not None and entry.tree not in trees:
@@ -178,9 +179,9 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
-    """Return the finish of a workload that ``text`` declares: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``,
-    ``fsync later|directory``, or the same with ``fdatasync``. ``later`` is the file that the last operation created
-    or wrote, ``directory`` is its directory."""
+    """Return the finish (the end of a workload's recording) that ``text`` declares: ``natural``, ``natural 2.5``,
+    ``sync``, ``fsync PATH``, ``fsync later``, ``fsync directory``, or one of these with ``fdatasync`` in place of
+    ``fsync``. ``later`` is the file that the last operation created or wrote, and ``directory`` is its directory."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

@@ -1,4 +1,4 @@
-"""The request of a probe. run.json contains it, so that bob can judge or resume the run later."""
+"""The request for a probe of a configuration. run.json contains it, so that bob can judge or resume the run later."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 class CheckPlace(StrEnum):
-    """The place where a program's checker runs on trees that models allow. AUTO is the host if the host can run it,
-    otherwise guests."""
+    """The place where a program's checker runs on the trees of files that a model of a file system allows after a
+    crash. AUTO is the host if the host can run the checker, otherwise guests."""
 
     AUTO = "auto"
     HOST = "host"
@@ -39,9 +39,9 @@ class Host:
     """The place where guests run. ``connect`` is a libvirt URI (None: bob's own), and ``jobs`` is the number of
     parallel guests (None: as many as fit).
 
-    With the address of a Dask ``scheduler``, guests run on the machines of a cluster. ``jobs`` then counts for each
-    parcel of work (None: one). ``checks`` may move a part of the guests' work to the host.
-    """
+    With the address of a Dask ``scheduler``, guests run on the machines of a cluster. bob sends these machines parts of
+    the run, and ``jobs`` is then the number of guests for each part (None: one). ``checks`` may move the runs of a
+    program's checker from guests to the host."""
 
     connect: str | None = None
     jobs: int | None = None
@@ -54,13 +54,12 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A configuration, properties, and how much bob explores of them.
+    """A request for a probe: a configuration, the properties to test on it, and how much bob explores of them.
 
     ``properties`` are names of shipped properties among ``rows``, and ``probes`` are the user's own. Without both, the
-    request is for all of ``rows``. ``budget`` is in mounts per workload. ``audit`` is the share of predictions that
-    further mounts check. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause`` adds a list
-    of findings by cause. ``pace`` is the pace at which a program runs while bob records it.
-    """
+    request is for all of ``rows``. ``budget`` is in mounts per workload. ``audit`` is the share of predictions that bob
+    checks by further mounts. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause`` adds a
+    list of findings by cause. ``pace`` is the pace at which a program runs while bob records it."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()

@@ -13,9 +13,11 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """Return the workloads of the user's own probes and of the probes for layers, and all workloads of the requested
-    rows that test a requested property. So bob judges a property on the same workloads, whatever other properties are
-    requested."""
+    """Return the workloads that bob records for ``request``, each once.
+
+    They are the workloads of the user's own probes and of the requested probes for layers. To these come all workloads
+    of the table of rows that test a requested property, even if they belong to the probe of another property. So bob
+    judges a property on the same workloads, whatever other properties are requested."""
     asked, lacks = request.asked, tuple(request.configuration.fs.lacks)
     apart = [probe for probe in asked if probe in request.probes or probe in layer_probes()]
     own = {probe.property.name for probe in apart}
@@ -53,6 +55,7 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
 
 
 def recorded_as(workload: Workload) -> object:
-    """Return a key of everything that the recording of a workload depends on. That is everything but names."""
+    """Return a key of everything in ``workload`` that its recording depends on. The key lacks only the names of the
+    workload and of its finish."""
     finish = workload.finish
     return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at

@@ -90,8 +90,8 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column of the table for ``request``. Its witnesses go into ``run``. ``broke`` is called with the title
-    and the traceback of an error in bob itself."""
+    """Return the column of the table for ``request``, still without verdicts. It will keep its witnesses in ``run``. It
+    will call ``broke`` with the title and the traceback of an error in bob itself."""
     properties = [probe.property for probe in request.asked]
     measured_on = asdict(environment)
     return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
@@ -106,8 +106,8 @@ def keep_result(
     program: AskedProgram | None = None,
     protocols: Sequence[Protocol] = (),
 ) -> Result:
-    """Keep the result of the probe or ``program`` in ``run``, and return it. ``finished`` is the time of its end, or
-    empty."""
+    """Make the result of a probe, or of a check of ``program``, from its ``subjects``. Keep the result in ``run``, and
+    return it. ``finished`` is the time when the run ended; empty if it has not ended."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
@@ -137,8 +137,8 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Merge the results of ``lots``, each of which has workloads of a search that ran together (at least one lot). Keep
-    the merged result in the search's directory, and return it."""
+    """Merge the results of a search, and keep the merged result in the search's directory. Return it. bob runs the
+    workloads of a search in lots; ``lots`` has the folder and the result of each lot, and must not be empty."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

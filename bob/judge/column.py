@@ -1,4 +1,5 @@
-"""A column of the table: the judgement of every workload by every property, with the best witness of each ×."""
+"""A column of the table, which shows how one configuration does. It has the judgement of every workload by every
+property. For each property that fails (a × in the table), it has the best witness."""
 
 import traceback
 from collections import Counter, defaultdict
@@ -34,7 +35,8 @@ from bob.workload.operations import Workload
 
 
 class Column:
-    """The verdicts on one configuration. With ``by_cause``, the column also has the findings by cause."""
+    """The verdicts on one configuration. With ``by_cause``, the column also groups breaches with the same cause into
+    findings."""
 
     def __init__(
         self,
@@ -78,8 +80,8 @@ class Column:
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
-        """Return one line about an error in bob's own judgement. Such an error does not end the run (design, section
-        2)."""
+        """Keep the traceback of an error in bob's own judgement, and return one line about the error. Such an error
+        does not end the run (docs/design.md, section 2)."""
         self._keep_traceback(workload.title, "".join(traceback.format_exception(broken)))
         where = traceback.extract_tb(broken.__traceback__)[-1]
         said = str(broken).strip() or type(broken).__name__
@@ -132,7 +134,8 @@ class Column:
         self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
-        """Add a breach to the findings. If bob itself fails here, the cell keeps its verdict."""
+        """Add a breach of ``prop`` to the findings by cause. If bob itself fails here, the breach still counts for the
+        verdict on ``prop``."""
         try:
             findings.add(case, bench, prop, said)
         except Exception as broken:
@@ -140,7 +143,8 @@ class Column:
             self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge the crash states of a recovery. Without a crash, that recovery leads to the tree ``expected``."""
+        """Judge the crash states of a recovery: bob let the guest recover from a crash, and crashed that recovery.
+        ``expected`` is the tree to which the recovery leads if it does not crash."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
@@ -156,8 +160,8 @@ class Column:
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
-        """Count ``states``, which do not mount. Return the easiest of them, unless an earlier workload had such
-        states."""
+        """Count ``states``, none of which mounts. Return the easiest of them, or None if an earlier workload already
+        had states that do not mount."""
         self._cases += 1
         found, count = unmountable(states, observed.findings.observation)
         if found is None:
@@ -180,7 +184,7 @@ class Column:
             self._troubles[alike(trouble)].add(state, showing, before=(len(case.workload.operations),))
 
     def cells(self) -> tuple[Answer, ...]:
-        """Return the cell of each property, and write the witnesses."""
+        """Return the answer about each property, which fills the property's cell in the table. Write the witnesses."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
         return tuple(self._cell(prop) for prop in (*self._properties, *of_recovery))
 
@@ -206,7 +210,8 @@ class Column:
             yield f"not a finding, as the kernel did not say it again about the same disk: {words}"
 
     def _promises(self, cells: Sequence[Answer]) -> Iterator[str]:
-        """Yield the promises of layers whose rows were asked, each with its verdict."""
+        """Yield a sentence for each promise that a layer (a device-mapper or md device) makes about crashes, if the row
+        that tests this promise was asked. The sentence says whether the layer keeps the promise."""
         verdicts = {cell.name: cell.verdict for cell in cells}
         for layer, promise in promises(self._configuration.layers):
             if promise.row in verdicts:
@@ -247,7 +252,8 @@ def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
 
 
 def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) -> Answer:
-    """Return the cell of ``prop``. ``refused`` says why some of its workloads could not be recorded."""
+    """Return the answer about ``prop`` for its cell of the table, from the ``results`` of all recordings. ``refused``
+    says why some of the property's workloads could not be recorded; None if all were."""
     verdicts = {result.verdict for result in results}
     reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
     if Verdict.FAILS in verdicts:

@@ -1,6 +1,6 @@
-"""Answers of ``bob try``: the legal crash states that break an expectation, by the *way* that they break it. The module
-is pure. States with the same evidence break it in one way, also if their recordings finish differently
-(:mod:`bob.workload.finishes`)."""
+"""Answers of ``bob try``: the legal crash states that break a user's expectation. States with the same evidence break
+the expectation in the same *way*, also if their recordings end differently (:mod:`bob.workload.finishes`). The module
+is pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,8 +50,8 @@ def said_by(
 
 
 def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[CrashState, ...]]:
-    """Return the answer of all recordings, and the easiest state of each way to break the expectation. The answer is
-    FAILS if that of one recording is, and HOLDS if all are."""
+    """Return the answer of all recordings together. Also return the easiest state of each way to break the expectation.
+    The answer is FAILS if the expectation fails in one recording, and HOLDS if it holds in each."""
     ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():

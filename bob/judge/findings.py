@@ -1,9 +1,9 @@
-"""Findings: violations with one cause are one finding, which has the smallest workload that shows it (docs/search.md).
+"""Findings: violations with one cause are one finding. A finding has the smallest workload that shows it
+(docs/search.md).
 
-The cause comes from the state with the *smallest loss*: that state lost the fewest of the writes that the disk had been
-sent. No smaller loss is known to break the claim. The cause is the block of the last lost write, and the reason why no
-flush saved that write. Writes sent after the last write of a state are not lost: the crash may have come before them.
-"""
+The cause comes from the violating state with the *smallest loss*: of all writes that the disk had been sent, that state
+lacks the fewest. The cause consists of two facts: which block the last lost write was of, and why no flush saved that
+write. Writes sent after the last write of a state are not lost, since the crash may have come before them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,8 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The reason why no flush saved a write before the promising call returned, or before the crash."""
+    """The reason why no flush saved a write in time: before the call that promises durability returned, or before the
+    crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -137,8 +138,8 @@ class Losses:
         return max(before, self._earliest, *there)
 
     def of(self, state: CrashState) -> tuple[int, ...]:
-        """Return the lost writes (indexes), in order. A lost write was sent before the crash, and is not whole on the
-        disk."""
+        """Return the indexes of the lost writes of ``state``, in order. A lost write was sent before the crash, and is
+        not whole on the disk."""
         kept, until = set(state.kept), self.crash(state)
         pending = (index for index in self._points[state.point].pending if index not in kept)
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
@@ -173,8 +174,8 @@ class Losses:
 def cause_of(
     losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[BlockName]]
 ) -> Cause:
-    """Return the cause of a breach of ``prop`` by ``state``, the state with the smallest loss. ``kinds`` are the kinds
-    of the missing changes."""
+    """Return the cause of a breach of ``prop`` by ``state``, the violating state with the smallest loss. ``kinds`` are
+    the kinds of the operations whose effect is missing. ``named`` returns the name of each write of the case."""
     call = "" if prop.call is None else prop.call.value
     lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
     if not lost:
@@ -187,8 +188,8 @@ def cause_of(
 
 
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
-    """Return whether ``prop`` is also broken by the loss of everything that was pending when the last operation
-    returned. None if not known."""
+    """Return whether the property ``prop`` also fails in the state that lacks everything pending at the return of the
+    last operation. Return None if bob does not know that."""
     if case.workload.at is not At.END:
         return None
     if any(seen.state == bench.bare for seen in judged.showing):

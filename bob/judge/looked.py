@@ -24,8 +24,8 @@ SURELY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTrees:
-    """The trees after the output ``told``, by the number of their outcome. The checker accepts the outcomes in
-    ``accepted``."""
+    """The trees of files that crashes left, after the program had written ``told`` and before its next output. ``tree``
+    returns a tree by the number of its outcome. ``accepted`` has the outcomes that the program's checker accepts."""
 
     told: bytes
     accepted: list[int]
@@ -34,8 +34,9 @@ class AnsweredTrees:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The crashes after the output ``told`` and before the next output, with the checker's answer on each outcome. The
-    answers took ``checks`` runs of the checker. ``disagreed`` describes different answers on the same tree."""
+    """The crashes after the output ``told`` and before the next output, with the checker's answer on each outcome. bob
+    ran the checker ``checks`` times for these answers. ``disagreed`` says how the checker gave different answers on the
+    same tree; None if it did not."""
 
     told: bytes
     case: Case
@@ -53,8 +54,8 @@ class Looked:
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """Return the tree of the first control state (0) or of the last (-1). None if bob did not see that state, or it
-        does not mount."""
+        """Return the tree of the first control state (``which`` is 0) or of the last control state (-1). Return None if
+        bob did not see that state, or it does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
@@ -63,15 +64,15 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the deciding writes (indexes): if ``state`` differed in only one of them, the checker would accept
-        it."""
+        """Return the indexes of the writes that decide. The checker refuses ``state``, but accepts the state that
+        differs from it only in one of these writes."""
         accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)
 
     def last_sent(self) -> dict[int, float]:
-        """Return for each outcome when the last write of its state was sent (seconds of the guest). If several states
-        have the outcome, take the earliest of their times."""
+        """Return, for each outcome, the time (seconds of the guest) when the last write on the disk of its state was
+        sent. If several states have the outcome, take the earliest of their times."""
         plan = self.case.plan
         sent = [write.submitted.seconds for write in plan.trace.writes]
         durable = [max((sent[index] for index in point.durable), default=-inf) for point in plan.points]
@@ -87,8 +88,10 @@ class Looked:
 
 class Unmade:
     """The *unmade* calls of crash states. Such a call began after the last write on the disk was sent, so the disk has
-    nothing of it. ``offset`` (seconds) leads from the clock of ``calls`` to that of the recordings. If it is None,
-    no call counts as unmade. Nor does a store to a mapping, since strace does not time it."""
+    nothing of the call.
+
+    ``offset`` (seconds), added to the clock of ``calls``, gives the clock of the recordings. If ``offset`` is None, no
+    call counts as unmade. A store to a mapping never counts as unmade, since strace does not time it."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
         self._looked, self._calls, self._offset = looked, calls, offset

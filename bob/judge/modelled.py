@@ -1,5 +1,6 @@
-"""The answer of a model about a program, from its checker's answers on the states that the model allows. The answer
-stands alone, or beside that of a real file system."""
+"""The answer of a model about a program. A model says which states of the files a crash may leave. bob builds such
+states, and the program's checker says which of them it accepts. The answer stands alone, or beside that of a real file
+system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,8 @@ Key = tuple[Consequence, str]  # the key of a vulnerability: its consequence, an
 
 @dataclass(frozen=True, slots=True)
 class BuiltState:
-    """A state that a model allows after the output ``told``. bob built it in ``step`` of its work. ``answer`` is the
-    checker's answer; None if bob did not run the checker on it."""
+    """A state of the files that a model allows if a crash comes after the program's output ``told``. bob built it in
+    the step ``step`` of its work. ``answer`` is the checker's answer; None if bob did not run the checker on it."""
 
     told: bytes
     step: str
@@ -38,10 +39,10 @@ class BuiltState:
 class ModelLooked:
     """The distinct ``states`` that bob tried of a model, in the order of work.
 
-    ``tree`` rebuilds the tree of a state by its index, and ``presence`` returns how much of each call the state has.
-    ``accepted`` has the checker's answers on the first 0, 1, 2 ... operations (None: unknown). ``calls`` has the call
-    of each operation, and ``tellings`` the output of each call.
-    """
+    ``tree`` returns the tree of a state by its index in ``states``, and ``presence`` how much of each call that state
+    has. ``accepted[n]`` is the checker's answer on the tree after the first n operations (None: unknown). ``calls``
+    has, for each operation, the number of the system call that it comes from. ``tellings`` has the output that a call
+    wrote, by the number of the call."""
 
     model: str
     allowed: Allowed
@@ -58,8 +59,9 @@ class ModelLooked:
 
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
-    """The answer of a model. It shows the trees of some states: the first of each way to break the program, and of each
-    kind of reliance in it."""
+    """The answer of a model. ``shown`` has the indexes of the states whose trees bob shows. There is one for each way
+    to break the program, and one for each kind of reliance (call whose loss the checker does not accept) in such a
+    way."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -118,7 +120,7 @@ def judge_model(
 
 
 def disbelieved(result: SubjectResult, reason: str) -> SubjectResult:
-    """Return the answer of a model after its checker has lost bob's trust."""
+    """Return the answer of a model, changed to UNKNOWN for ``reason``, since bob has come to distrust the checker."""
     answer = replace(result.answer, verdict=Verdict.UNKNOWN, reason=reason)
     return replace(result, answers=(answer,))
 
@@ -129,7 +131,8 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return the effects with the inode numbers of a model's trees. In these trees, no two files share an inode."""
+    """Return the effects with other inode numbers: those that files have in a model's trees. In these trees, each file
+    has an inode number of its own."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -137,9 +140,11 @@ def numbered(effects: Effects) -> Effects:
 def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
-    """Return the answer of ``model``, compared with that of ``real``, a file system of the same run. ``unforeseen`` has
-    the ways to break the program on ``real`` that the model forbids, each with the forbidding clauses.
-    ``is_its_own`` says that the model was derived from ``real``, so it should allow them."""
+    """Return the answer of ``model``, compared with that of ``real``, a file system of the same run.
+
+    ``unforeseen`` has the ways in which the program breaks on ``real`` although the model forbids that. Each comes with
+    the clauses of the model that forbid it. ``is_its_own`` says that the model was derived from ``real``, so the model
+    should allow all of them."""
     assert model.model is not None
     there = {_key_of(way) for way in real.answer.ways}
     is_whole = real.answer.states.exhaustive is not None and real.answer.reason is None
@@ -163,8 +168,9 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The ways to break ``program`` that a change of the model adds, mends, or keeps. The change is from ``before`` to
-    ``after``."""
+    """The effect of a change of the model on the ways to break ``program``. ``added`` has the ways that only the answer
+    ``after`` the change has, ``mended`` those that only the answer ``before`` it has, and ``kept`` those that both
+    have."""
 
     program: str
     before: SubjectResult
@@ -193,8 +199,8 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Return each tree of a real file system that the checker refuses, with the key of the refusal and the output
-    before the crash. Trees on which the checker hangs are left out."""
+    """Return each tree of a real file system that the checker refuses, after a ``Key`` that is equal for refusals of
+    one kind, and the program's output before the crash. Trees on which the checker hangs are left out."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

@@ -28,8 +28,8 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
-    """The crash that explains a way to break the program best. It is in window number ``place``, after the output
-    ``told``."""
+    """The crash that best explains a way to break the program. ``place`` is the number of its window. In that window,
+    the program had written the output ``told``."""
 
     place: int
     state: CrashState
@@ -39,8 +39,8 @@ class EasiestCrash:
 
 @dataclass(slots=True)
 class _Harm:
-    """The crash states that the checker refuses in one way. ``trees`` are pairs (window, outcome). ``easiest`` also has
-    the checker's words."""
+    """The crash states that the checker refuses in one way. ``trees`` has their trees as pairs (window, outcome), each
+    once. ``easiest`` has the easiest of these crashes, and the checker's words about it."""
 
     trees: dict[tuple[int, int], None] = field(default_factory=dict)
     states: set[tuple[int, CrashState]] = field(default_factory=set)
@@ -66,9 +66,11 @@ def judge(
     reliances: Reliances | None = None,
     doubts: Sequence[str] = (),
 ) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
-    """Return ``subject`` with the answer from the windows ``looked``, and the easiest crash of each way to break the
-    program. ``doubts`` say why the recording lacks states. bob does not trust a checker that gives two answers on
-    the same tree."""
+    """Return ``subject`` with the answer about the program. Also return the easiest crash of each way to break the
+    program.
+
+    The answer comes from the windows ``looked``. ``doubts`` say why the recording may lack crash states. bob does not
+    trust a checker that gives two answers on the same tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
@@ -126,9 +128,10 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict by the ``ways`` to break a program, and all ``reasons`` why bob does not know it. A hang never
-    makes the verdict FAILS; ``where`` says where the checker hung. A checker that bob does not trust does not make
-    it FAILS either."""
+    """Return the verdict on a program that breaks in ``ways``. Also return the ``reasons`` why bob may not know the
+    verdict, with one more reason if the checker hung; ``where`` says on which states.
+
+    A hang alone never makes the verdict FAILS. Nor does a checker that bob does not trust."""
     consequences = {way.consequence for way in ways}
     every = list(reasons)
     if consequences == {Consequence.HANG}:
@@ -139,8 +142,9 @@ def verdict_of(
 
 
 def with_its_write(found: Way, line: CrashTimeline) -> Way:
-    """Return ``found``, a way to break the program. If calls alone do not explain it, add what the time line of its
-    witness shows: the deciding write, or that the missing data had not been sent."""
+    """Return ``found``, a way to break the program, with a better explanation if calls alone do not explain it. The
+    addition comes from the time line of the way's witness. It is the deciding write, or the fact that the missing data
+    had not been sent to the disk."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
     is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)

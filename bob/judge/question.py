@@ -1,4 +1,4 @@
-"""The answers to a question of ``bob try``, from the run directory of the question."""
+"""The answers to a question of ``bob try``, from the files in the question's run directory."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ from bob.workload.plain import WorkloadDocument
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A question of ``bob try``. Its ``workloads`` differ only in their finish, and ``request`` says how and where they
-    run. For each expectation, bob keeps witnesses of up to ``most_witnesses`` ways to break it."""
+    """A question of ``bob try``. Its ``workloads`` are the same operations with different ends (finishes), and
+    ``request`` says how and where they run. For each expectation, bob keeps witnesses of up to ``most_witnesses`` ways
+    to break it."""
 
     request: ProbeRequest
     workloads: tuple[Workload, ...]
@@ -97,8 +98,7 @@ def _said(trial: Trial, kept: _Recorded | RefusedWorkload, workload: Workload) -
 
 
 class _Recorded:
-    """A recording of a question's workload with one finish, and its observations. They are in a ``folder`` of
-    ``run``."""
+    """The recording of one of the question's workloads, and its observations. They are in a ``folder`` of ``run``."""
 
     def __init__(self, request: ProbeRequest, run: RunDirectory, folder: Path) -> None:
         # The plan of the case is of the whole recording. The crash states that the workload asks for are states of that

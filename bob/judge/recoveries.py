@@ -1,4 +1,5 @@
-"""Crashes during the recoveries of a run: bob chooses and judges them without guests."""
+"""The choice and the judgement of crashes during recoveries, neither of which needs a guest. bob crashes the recoveries
+of some crash states of a run."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from bob.workload.operations import Finish, Workload
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Crash state ``state``, with its ``outcome``, of the run's workload with the number ``workload``."""
+    """A crash state whose recovery bob crashes. It is a state of the run's workload number ``workload``, and has this
+    ``outcome`` if its recovery does not crash."""
 
     workload: int
     state: CrashState
@@ -26,8 +28,8 @@ class Recovered:
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
-    """Draw up to ``count`` states by ``seed``. For each workload, the draw has one state for each outcome that mounts.
-    Workloads with a lost guest are left out."""
+    """Draw up to ``count`` crash states by ``seed``. The draw is from one state for each outcome of each workload;
+    outcomes that do not mount are left out, and so are workloads with a lost guest."""
     every: list[Recovered] = []
     for number, observed in runs:
         if observed.lost is not None:
@@ -57,7 +59,8 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Judge all crashed recoveries of ``run`` in ``column``. Without any, the verdict is UNKNOWN."""
+    """Add the verdicts on all crashed recoveries of ``run`` to ``column``. If ``run`` crashed no recovery, the verdict
+    is UNKNOWN."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

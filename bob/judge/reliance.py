@@ -1,5 +1,5 @@
-"""A program's reliance on its calls: the calls whose loss its checker does not accept. bob finds these calls from the
-trees that the checker refuses and the trees that it accepts."""
+"""A program's reliance on its calls. A program relies on a call if its checker does not accept a tree that lacks the
+call's effect. bob compares the trees that the checker refuses with the trees that it accepts."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """A maker of explanations. An error costs only one explanation. ``keep`` saves the first traceback, and returns its
-    file."""
+    """A maker of explanations. If bob itself fails in one explanation, only that explanation is missing. ``keep`` saves
+    the first traceback, and returns the name of its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -64,21 +64,21 @@ class Explaining:
             return otherwise
 
     def broke(self, broken: Exception) -> str:
-        """Return a message that bob itself failed, with the file of the first traceback."""
+        """Return a message that bob itself failed. The message names the file of the first traceback."""
         if not self._where and self._keep is not None:
             self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
         return f"bob itself failed ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
 
 
 class Reliances:
-    """Explanations of refused trees by the system ``calls`` of the program. If the ``effects`` of the calls are not
-    known, bob explains nothing.
+    """Explanations of the trees that a checker refuses, by the system ``calls`` of the program. If the ``effects`` of
+    the calls are not known, bob explains nothing.
 
-    ``windows`` have the trees between one output and the next. The calls of each of ``groups`` must persist together.
-    ``known`` returns how much of each call an outcome has: if a program did one thing twice, a tree cannot show that.
-    ``tellings`` are the outputs of calls, by the number of the call. ``unmade`` returns the calls that had not begun by
-    the crash of (window, outcome).
-    """
+    Each of ``windows`` has the trees between one output of the program and the next. Each of ``groups`` has calls that
+    must persist together. ``known`` returns how much of each call is in the tree of an outcome, for trees that bob
+    itself built. A tree alone cannot show that if the program did one thing twice. ``tellings`` has the output that a
+    call wrote, by the number of the call. ``unmade`` returns the calls that had not begun when a crash left the tree of
+    a window and an outcome."""
 
     def __init__(
         self,
@@ -109,9 +109,9 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return the reliances of the windows ``looked``. The first and the last control state have the trees below
-        ``root`` before and after all calls. ``offset`` (seconds; None: not known) leads from the clock of the calls
-        to that of the recordings."""
+        """Return the reliances of the windows ``looked``. The trees below ``root`` before and after all calls come from
+        the first and the last control state. ``offset`` (seconds; None: not known), added to the clock of the calls,
+        gives the clock of the recordings."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of
         windows = [one.answered for one in looked]
@@ -124,8 +124,8 @@ class Reliances:
         return self.explaining.made(lambda: steps_of(self._calls, effects, self._tellings), ())
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
-        """Return the reasons why the checker refuses the trees ``refused``, as (window, outcome). The reason for most
-        trees comes first."""
+        """Return the reasons why the checker refuses trees, with the reason for the most trees first. Each of
+        ``refused`` is (window, outcome)."""
         effects = self._effects
         return () if effects is None else self.explaining.made(lambda: self._relied_on(effects, refused), ())
 
@@ -154,8 +154,8 @@ class Reliances:
         return told
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """Return the calls, moved by ``offset`` seconds. Each says how much of its effect the tree of ``outcome``
-        has."""
+        """Return the calls for a time line. Each says how much of its effect is in the tree of window ``place`` and
+        ``outcome``. ``offset`` seconds are added to the time of each call."""
         effects = self._effects
         if effects is None:
             return []
@@ -184,7 +184,8 @@ class Reliances:
         return self._kept_names[place]
 
     def _told_by(self, place: int) -> int | None:
-        """Return the call that ended the output before a window; None if there was no output before it."""
+        """Return the number of the call that wrote the last of the output before window ``place``. Return None if there
+        was no output before it."""
         numbers = sorted(self._tellings)
         lengths = accumulate(len(self._tellings[number]) for number in numbers)
         told = len(self._windows[place].told)
@@ -202,8 +203,8 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return the ``calls`` that have ``effects``, moved by ``offset`` seconds. Each says how much of its effect is
-    ``there``."""
+    """Return those of ``calls`` that have ``effects``, for a time line. Each says how much of its effect a tree has,
+    which comes from ``there``. ``offset`` seconds are added to the time of each call."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())
@@ -213,8 +214,8 @@ def calls_with_effects(
 def effects_of(
     calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
 ) -> Effects | None:
-    """Return the effects of ``calls`` between two trees. None if bob did not see a tree, or does not know the form of a
-    call."""
+    """Return the effects of ``calls``, which changed the tree ``before`` into the tree ``after``. Return None if bob
+    did not see one of the trees, or does not know the form of a call."""
     if before is None or after is None:
         return None
     try:

@@ -1,5 +1,6 @@
-"""Another judgement of a reference's evidence from its witnesses, without a run or a guest. A witness that lacks its
-tree stays as it is: ``bob replay --update`` mounts its crash state again, and adds the tree."""
+"""Another judgement of the evidence in a reference, an older result without the run that made it. bob judges the
+reference's witnesses, without a run or a guest. A witness that lacks its tree stays as it is: ``bob replay --update``
+mounts its crash state again, and adds the tree."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Vulnerabilities as ALICE counts them: by their place in the text of the program."""
+"""Vulnerabilities of a program, counted as the tool ALICE counts them: by their place in the text of the program."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from bob.protocol.kinds import place_of, type_of
 
 
 def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
-    """Return the first of the reliances with each sentence, and how many have that sentence. Programs repeat calls."""
+    """Return the first reliance of each group with the same sentence, and the size of the group. There are such groups
+    since programs repeat calls."""
     every: dict[tuple[str, str], list[ReliedOn]] = {}
     for one in relied_on:
         every.setdefault((one.sentence, one.kind), []).append(one)
@@ -20,8 +21,8 @@ def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Static:
-    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty if not known),
-    and the ``place`` of the incomplete call."""
+    """A vulnerability in the text of a program. ``type`` is one of :data:`bob.protocol.kinds.TYPES` (empty if not
+    known). ``place`` is the place of the call that was incomplete after the crash."""
 
     type: str
     place: str
@@ -31,8 +32,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack its function. If only one
-    other vulnerability of this type has the same place with a function, the two are one."""
+    """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack the name of its function.
+    Such a vulnerability joins the one with its type and place whose function is known, if there is exactly one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -44,13 +45,12 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2). Harms at one place of the program are one
-    vulnerability.
+    """Return the vulnerabilities of ``harms``, the ways to break a program, as ALICE counts them (OSDI'14, section
+    4.2). Harms at one place of the program are one vulnerability.
 
-    Each type of reason counts once: its shortest reason, at the place of the reason's first missing call. If a place
-    has both an ordering and a durability, only the ordering counts. If no call explains a harm, the checker's sentence
-    stands for its place. Hangs do not count.
-    """
+    For each harm, each type of reason counts once. bob takes the shortest reason of that type, and the place of the
+    first call that it says is missing. If a place has a vulnerability of ordering and one of durability, only the
+    ordering counts. If no call explains a harm, the checker's sentence stands for the place. Hangs do not count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:

@@ -1,16 +1,15 @@
-"""The accesses to a crash state's device during recovery and the look at the tree, from the events of the state's
-trace.
+"""The accesses to a crash state's device while the file system recovers and bob looks at the files. bob takes them from
+the kernel's trace of that state.
 
-A block was not used if it was read ahead, is in one bio only, and was looked up by readahead alone. Other blocks count
-as read. To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in
-fs/jbd2/recovery.c). So within ``jread``, readahead begins at a lookup that recurs after a bio. A user of a buffer that
-was read ahead this way looks it up once more, elsewhere. Other file systems, such as reiserfs, look a buffer up only
-once for readahead.
+bob counts a block as unused if it was read ahead, is in one bio only, and was looked up by readahead alone. Other
+blocks count as read. To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in
+fs/jbd2/recovery.c). So in jbd2's function ``jread`` bob looks for a lookup of a block that was already looked up before
+a bio: with this lookup, readahead begins. A user of a buffer that was read ahead this way looks it up once more,
+elsewhere. Other file systems, such as reiserfs, look a buffer up only once for readahead.
 
-If the file system is on layers, its block numbers are those of the device that the layers make. A read of that device
-becomes bios to the disks, which show bob the places of the blocks. If these bios are not as long as the read, the
-blocks of the read count as read.
-"""
+If the file system is on layers (device-mapper or md devices), its block numbers are those of the device that the layers
+make. A read of that device becomes bios to the disks, which show bob the places of the blocks. If these bios are not as
+long as the read, the blocks of the read count as read."""
 
 from __future__ import annotations
 
@@ -83,8 +82,8 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 
 class _VolumePlaces:
-    """The places of sectors on the disks. ``places`` maps each sector that was read on the device that the layers
-    make."""
+    """The places of sectors on the disks, if the file system is on layers. ``places`` maps each sector that was read on
+    the device that the layers make to a sector of the disks."""
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
@@ -156,8 +155,9 @@ class _Blocks:
 
 
 class _OpenJournalRead:
-    """Lookups while jbd2 reads a block of its journal: all lookups, those before the last bio, and those by
-    readahead."""
+    """The blocks that were looked up so far in one call of ``jread``, with which jbd2 reads a block of its journal.
+    ``looked_up`` has the blocks that jbd2 looked up for itself, and ``before_bio`` those that it had looked up by the
+    last bio. ``by_readahead`` has the blocks that readahead looked up."""
 
     def __init__(self) -> None:
         self.looked_up: set[int] = set()

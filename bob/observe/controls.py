@@ -1,6 +1,6 @@
-"""The controls of predictions: crash states with a predicted outcome that bob mounts all the same before it trusts any
-prediction. They are the easiest state of each outcome, since it becomes a witness, and a sample at the requested
-rate."""
+"""The controls of predictions: crash states with a predicted outcome that bob mounts all the same, before it trusts any
+prediction. bob checks the easiest state of each outcome, since that state becomes the witness of the outcome. It also
+checks a sample of the other states, at the requested rate."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,8 +20,9 @@ MOST_BARE = 16  # checked states without pending writes: bob predicts few of the
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """An ``outcome`` predicted for ``item``, a state or a course. It comes from the mounted state of ``leaf``, from
-    which ``item`` differs in ``distance`` sectors."""
+    """A predicted ``outcome`` of ``item``, which is a state or a course (the states in which recovery reads the same).
+    bob predicts it from a state that it has mounted; ``leaf`` is the number of that state. ``item`` differs from that
+    state in ``distance`` sectors."""
 
     item: T
     leaf: int
@@ -51,16 +52,16 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """A choice of the states to check, at the rate of the ``effort``; ``chosen`` has their numbers. The counters count
-    the checks of each leaf (``leaves``) and of each outcome.
+    """A choice of the predicted states to check, at the rate of the ``effort``. ``chosen`` has the numbers of the
+    chosen states. The counters count the checks of each leaf (``leaves``) and of each outcome.
 
     A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). A *leaf* is the end of a
-    course that bob mounted once, in one state. The leaf's outcome is wrong for another state if recovery depends on a
-    sector that bob did not see it read. The state that differs in the most sectors checks that.
+    course that bob mounted once, in one state. The outcome of a leaf is wrong for another state of the course if
+    recovery depends on a sector whose read bob did not see. To check that, bob mounts the state that differs in the
+    most sectors.
 
-    Unchecked leaves come first, since a draw from all states would never reach a leaf with few states. An error may
-    also occur in only one combination of sectors. So each leaf needs a second check, of any state.
-    """
+    bob first chooses leaves without a check, since a draw from all states would never reach a leaf with few states. An
+    error may also occur in only one combination of sectors. So each leaf needs a second check, of any state."""
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
@@ -72,14 +73,14 @@ class Controls:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` predictions to check: the requested share, but at least ``LEAST`` minus the
-        number already ``done``. New ``outcomes`` raise the number, so that each can have one check, up to twice
-        ``LEAST``."""
+        """Return how many of ``count`` predictions to check: the requested share, but at least ``LEAST``. The number
+        ``done``, of checks already chosen, counts towards ``LEAST``. If the predictions have new ``outcomes``, the
+        number is at least the number of these, up to twice ``LEAST``, so that each new outcome can have one check."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of the predictions ``applied``. Prefer the least checked leaves, then the least checked
-        outcomes, then the most distant states."""
+        """Return up to ``most`` of the predictions ``applied``. Prefer predictions by the least checked leaves, then
+        those of the least checked outcomes, then those of the states that differ most from the mounted state."""
         left = list(applied)
         self.random.shuffle(left)  # chance decides between equals
         if most >= len(left):
@@ -102,8 +103,9 @@ class Controls:
     def of_whole(
         self, applied: Sequence[Prediction[Course]], count: int, done: int
     ) -> Iterator[tuple[Prediction[Course], bool]]:
-        """Yield some of ``count`` courses of whole writes, each with whether its leaf was checked before. ``done`` is
-        the number of single states chosen before."""
+        """Yield some of the courses ``applied``, whose states have only whole writes, out of ``count`` courses in all.
+        With each comes True if its leaf was checked before. ``done`` is the number of single states that were chosen
+        before."""
         checked = set(self.leaves)
         outcomes = {one.outcome for one in applied} - self._outcomes.keys()
         for one in self.take(applied, self.wanted(count, len(outcomes), done)):
@@ -111,8 +113,8 @@ class Controls:
             checked.add(one.leaf)
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Return the torn courses to check, and the number of courses that have several states. ``courses`` is a
-        stream, since memory cannot hold them all."""
+        """Return the courses with torn writes to check, and the number of those ``courses`` that have several states.
+        ``courses`` is a stream, since memory cannot hold them all."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:

@@ -1,10 +1,9 @@
-"""All legal states of whole writes, divided by their *course*: what recovery reads in them, in order.
+"""All legal crash states with whole writes only, divided by their *course*: what recovery reads in them, in order.
 
 States that agree in everything that recovery has read so far form a *cube* (:mod:`bob.crash.cubes`). The next read
-divides the cube by the content that it finds. A cube whose next read is unknown is *open*: bob mounts one of its
-states, and then continues the division. So the number of mounts is that of the courses, not of the states. The idea to
-branch where a read could return another value is from Jaaru (Gorjiara et al., ASPLOS 2021).
-"""
+divides the cube by the content that it finds. If bob does not know what recovery reads next, the cube is *open*: bob
+mounts one of its states, and then continues the division. So bob needs one mount for each course, not for each state.
+The idea to branch where a read could return another value is from Jaaru (Gorjiara et al., ASPLOS 2021)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,8 +26,8 @@ class Course:
 
 
 class Courses:
-    """The division of the legal states so far. ``settled`` cubes have a known outcome. ``open`` cubes wait for a mount,
-    sorted by their *gap*, the read whose content is new."""
+    """The division of the legal states so far. ``settled`` cubes have a known outcome. ``open`` cubes wait for a mount.
+    They are sorted by their *gap*: the read that found a content which no mounted state had there."""
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
@@ -41,8 +40,8 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide cubes until ``most_open`` gaps are open or ``steps`` new parts are made. Return the number of new
-        parts."""
+        """Divide cubes until ``most_open`` gaps are open, or until the division has made ``steps`` smaller cubes.
+        Return how many it has made."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
             arrived = next(self._under_way[-1], None)
@@ -66,8 +65,9 @@ class Courses:
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle the cubes whose outcome is already known, in at most ``steps`` more parts. Drop the open cubes: bob
-        will mount none of their states, and each of ten thousand gaps takes 4 KB of memory."""
+        """Settle the cubes whose outcome is already known, while the division makes at most ``steps`` more cubes. Drop
+        the open cubes, since bob will mount none of their states, and each of ten thousand gaps takes 4 KB of
+        memory."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()
@@ -95,7 +95,8 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return where a state with this gap continues: at the gap, unless bob has learnt more since."""
+    """Return the place in the tree of reads from which the division continues for states with this gap. That is the gap
+    itself, unless bob has learnt since then what follows it."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)
     return gap if gap.node.places is None and gap.node.outcome is None else gap.node

@@ -13,8 +13,8 @@ class Easiest(Generic[T]):
     """The number of crash states, and the easiest of them, which has the least ``rank``. ``shown`` is the caller's data
     of that state.
 
-    A rank is a tuple: ``before``, :func:`bob.crash.state.departure`, ``after``. The first of several equal ranks wins.
-    """
+    A rank is a tuple of ``before``, :func:`bob.crash.state.departure` (how hard the state is to explain) and ``after``.
+    The caller chooses ``before`` and ``after``. If several states have the least rank, the first of them is kept."""
 
     __slots__ = ("_best", "states")
 

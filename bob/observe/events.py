@@ -48,9 +48,9 @@ _Decode = Callable[[bytes, int], AccessEvent | None]
 
 
 class Decoder:
-    """A decoder of the events with these ``layouts``, which have each event's number and fields by its name. With
-    layers, ``disk`` is the kernel's number of the device that has the disks. A bio to another device is to the one
-    that the layers make."""
+    """A decoder of the kernel's events. ``layouts`` has the number and the fields of each event by its name. If the
+    file system is on layers, ``disk`` is the kernel's number of the device that has the disks. The decoder then takes a
+    bio to any other device as one to the device that the layers make."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Any]], disk: int | None = None) -> None:
         self._kinds: dict[int, _Decode] = {

@@ -25,8 +25,9 @@ ATTEMPTS, PAUSE_SECONDS = 3, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted. ``normal`` troubles also occur if the recording has no writes. ``passing``
-    complaints did not recur on another mount. ``examined`` has the numbers of the examined outcomes."""
+    """The troubles of states that mounted. ``normal`` has troubles that also occur in the control state, on whose disk
+    no write of the recording is. ``passing`` has complaints of the kernel that did not recur on another mount.
+    ``examined`` has the numbers of the examined outcomes."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
@@ -38,8 +39,8 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of the settled ``rounds``, and mount states with a complaint again. Raises as
-    :meth:`Session.examine`."""
+    """Examine some outcomes of ``rounds``, in which all outcomes are trusted. Also mount states about which the kernel
+    complained once more. Raises the errors of :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]

@@ -40,15 +40,15 @@ def explore(
 
     First come single states of whole writes, up to half of the budget (a tenth where recovery ``forgets``, see
     :mod:`bob.observe.predict`). Then come all legal states of whole writes, if they do not take too many mounts, then
-    single torn states. The result has states of the whole trace. ``told`` is called with the number of further single
-    states done.
+    single torn states. The result has them as states of the whole trace, although ``plan`` may begin later in the
+    trace. bob calls ``told`` with the number of further single states that are done.
 
-    Disks in ``sights`` were mounted for another workload, so their states need no mount. The exploration adds the disks
-    that it mounts, except where recovery forgets. A lost guest is part of the result.
+    ``sights`` has the outcomes of disks that bob mounted for other workloads. A crash state with the same disk needs no
+    mount. The exploration adds the disks that it mounts, except where recovery forgets. If the guest is lost, the
+    result says so.
 
     The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. Two
-    outcomes that bob could not see completely may look alike, and still differ.
-    """
+    outcomes that bob could not see completely may look alike, and still differ."""
     exploration = _WorkloadExploration(agent, subject, plan, effort, told)
     try:
         if effort.predicting:
@@ -64,7 +64,7 @@ def explore(
 
 @dataclass(slots=True)
 class _WorkloadExploration:
-    """An exploration. Its progress can be read even after a failure."""
+    """The exploration of one workload. Its progress can be read even after a failure."""
 
     agent: Agent
     subject: Subject

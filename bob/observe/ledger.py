@@ -11,7 +11,8 @@ from bob.observe.session import MountedState, Session
 
 
 class Ledger:
-    """The crash ``states`` in order of arrival. ``found`` maps a state's index to its outcome, seen or predicted."""
+    """The crash ``states`` in order of arrival. ``found`` maps a state's index to its outcome, which bob has seen or
+    predicted."""
 
     def __init__(self) -> None:
         self.states: list[CrashState] = []
@@ -56,9 +57,8 @@ class LedgerMounts:
 
     ``outcomes`` has only trusted outcomes. bob trusts a state that it mounted for this workload after the next
     successful *audit*: a comparison of the scratch image with its base. It trusts all other states after
-    :meth:`believe_all`. ``mounted`` includes states whose disk was mounted for another workload, since the order of
-    workloads is chance; ``here`` excludes them.
-    """
+    :meth:`believe_all`. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance
+    decides which workload comes first. ``here`` has only the states that were mounted for this workload."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -78,8 +78,9 @@ class LedgerMounts:
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount the states of ``batch``. Audit them if ``audit``, or if an audit is due. Recall the outcome of a disk
-        that was mounted for another workload, unless the state is in ``anew``."""
+        """Mount the states of ``batch``. With ``audit``, or if an audit is due, compare the scratch image with its base
+        afterwards. If a state's disk was already mounted for another workload, recall its outcome instead of a mount.
+        States in ``anew`` are always mounted."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}

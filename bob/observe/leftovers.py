@@ -1,11 +1,10 @@
-"""The disk that a crash state leaves after recovery, observation and unmount. bob compares it where recovery
-``forgets`` (see :mod:`bob.observe.predict`).
+"""The disk that a crash state leaves after recovery, observation and unmount. bob compares such disks where recovery
+``forgets`` what it has read (see :mod:`bob.observe.predict`).
 
-*Stretches* (runs of sectors with the same writes) describe that disk, together with the content of writes outside of
-stretches. The *exempt* area, a file system's log, is not needed after recovery. So two kinds of writes in that area do
-not count: writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a
-random number at its unmount.
-"""
+A *stretch* is a run of sectors that the same writes of the recording touch. bob describes the disk by the content of
+each stretch, and by the content of what was written outside of stretches. The *exempt* area, a file system's log, is
+not needed after recovery. So two kinds of writes in that area do not count: writes outside of stretches, and writes
+after the last read. For example, xfs writes a log record with a random number at its unmount."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The traces that a state left on its disk: the changed stretches, by number, each with the number of its content
-    (``contents``). ``late`` stretches do not count: they are in the exempt area, and were written after the last
-    read. ``written`` has the other writes as (first sector, sectors, digest of the final content; empty in the
-    exempt area)."""
+    """The disk that a state left, as far as bob compares it. ``contents`` has the stretches that recovery changed, each
+    as its number and the number of its content. A difference in the stretches ``late`` does not count: they are in the
+    exempt area, and were written after the last read. ``written`` has the writes outside of stretches as (first sector,
+    sectors, digest of the final content). The digest of a write in the exempt area is empty."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]
@@ -43,9 +42,11 @@ of the log."""
 
 
 class Stretches:
-    """The stretches of the sectors that differ between states of ``composer``, without the long stretches.
-    ``forgettable`` marks each of ``composer.sectors`` that is in a stretch outside of the ``exempt`` area. In the
-    log nothing is forgettable, since there one part of a block decides about another."""
+    """The stretches of the sectors that differ between states of ``composer``. Stretches of more than ``LONGEST``
+    sectors are left out.
+
+    ``forgettable`` is True for each of ``composer.sectors`` that is in a stretch outside of the ``exempt`` area, the
+    log. In the log nothing is forgettable, since one part of a log block decides whether recovery uses another part."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt
@@ -73,7 +74,8 @@ class Stretches:
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
     ) -> Leftovers:
-        """Return the leftovers. ``elsewhere`` has writes outside of stretches as (first sector, sectors, digest)."""
+        """Return the leftovers of a state. ``contents`` has (stretch, content) for each changed stretch, both as
+        numbers. ``elsewhere`` has writes outside of stretches as (first sector, sectors, digest)."""
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
         late, written = set[int](), set(elsewhere)
         for number, access in enumerate(accesses):

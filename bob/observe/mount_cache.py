@@ -1,5 +1,6 @@
-"""The results of mounted disks, for other workloads that lead to the same disk (on ext2, a fifth of all mounted disks).
-Equal disks have the same outcome and reads, by the assumptions of :mod:`bob.observe.predict`."""
+"""A cache of the results of mounted disks. Another workload may lead to the same disk, which then needs no mount (on
+ext2, a fifth of all mounted disks). Equal disks have the same outcome and reads, by the assumptions of
+:mod:`bob.observe.predict`."""
 
 import json
 import zlib
@@ -14,8 +15,8 @@ from bob.observe.observation import OutcomeTable, split
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """A disk that mounted at once, packed: the JSON of its outcome, in which numbers stand for ``chunks``, and its
-    accesses."""
+    """The compressed results of a disk that mounted at once. ``found`` is the JSON of its outcome, in which a content
+    is a number: an index of ``chunks``. ``accesses`` are its reads and writes."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -27,7 +28,7 @@ class CachedMount:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """Return the reads and writes of the disk at check, mount, observation and unmount, in order."""
+        """The reads and writes of the disk at check, mount, observation and unmount, in order."""
         numbers = array("q", zlib.decompress(self.packed_accesses))
         fields = zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4], strict=True)
         return tuple(Access(bool(reads), *rest) for reads, *rest in fields)
@@ -39,8 +40,8 @@ Sights = dict[str, Disks]  # the mounted disks of a configuration, by the name o
 
 
 class OutcomeCollector:
-    """A collector of outcomes in ``findings``, each once. It takes outcomes that a guest reports, with the guest's
-    numbers, and outcomes of cached disks."""
+    """A collector of outcomes in ``findings``, where each distinct outcome has one number. The outcomes come from a
+    guest, which has its own numbers for them, and from cached disks."""
 
     def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings
@@ -52,8 +53,8 @@ class OutcomeCollector:
         self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Add the outcomes that the guest reports for the first time. ``contents`` are their contents end to end, with
-        these ``lengths`` (bytes)."""
+        """Add the outcomes ``found`` that the guest reports for the first time. ``contents`` has the contents of files
+        that the guest reports for the first time, end to end, with these ``lengths`` (bytes)."""
         self._told_contents += map(self._content, split(contents, lengths))
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
@@ -103,8 +104,8 @@ class OutcomeCollector:
 
 
 def _renumbered(found: str, number: Callable[[int], int]) -> tuple[str, dict[str, Any]]:
-    """Return an outcome with other numbers for its contents, as text and as a document. Equal outcomes have equal
-    texts."""
+    """Return an outcome as text and as a document. In both, ``number`` has replaced each number of a content. Equal
+    outcomes have equal texts."""
     document: dict[str, Any] = json.loads(found)
     for _path, entry in sorted((document["tree"] or {}).items()):
         if "content" in entry:

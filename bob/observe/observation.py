@@ -1,4 +1,4 @@
-"""The state of the files after a crash, as plain data. bob judges nothing else."""
+"""The state of the files after a crash, as plain data. bob's judgement uses nothing else."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ class Node:
     """One name in the tree after recovery.
 
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
-    ``fault`` is the kernel's error for something unreadable below this name. If ``unseen``, the cause is not the kernel
-    but a limit of bob. A file beyond the length limit has no ``content``, but ``pieces``: its parts without zeros, by
-    their first byte. Only a close look fills ``flags`` (chattr's flags) and ``project``.
+    ``fault`` is the error with which a part of this file or directory could not be read. ``unseen`` is True if a limit
+    of bob, not the kernel, is the cause of the fault. A file beyond the length limit has no ``content``. Instead,
+    ``pieces`` has its parts that are not zero, by the offset of their first byte. Only a close look fills ``flags``
+    (chattr's flags) and ``project``.
 
     ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs.
     Older runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base
-    image was made.
-    """
+    image was made."""
 
     kind: str
     inode: int = 0
@@ -61,8 +61,8 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """The observed part of ``bob.workload.history.Inode.attributes``. It has the time only if that is the base
-        image's."""
+        """The observed part of ``bob.workload.history.Inode.attributes``. It has the time of modification only if that
+        time is known, and no later than the base image."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)
@@ -70,9 +70,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The outcome of one crash state. If it is not ``mounted`` at once, ``error`` is the kernel's refusal. The file
-    system's repair program repairs the first refused state (``repaired``). Then bob mounts that state again, for its
-    ``tree``."""
+    """The outcome of one crash state. If the state is not ``mounted`` at once, ``error`` is the kernel's refusal. bob
+    repairs only the first such state, with the file system's repair program (``repaired``). Then bob mounts that state
+    again, to see its ``tree``."""
 
     mounted: bool
     error: str | None
@@ -81,7 +81,7 @@ class Observation:
 
     @property
     def unseen(self) -> str | None:
-        """The things that bob did not see, and why; None if it saw everything."""
+        """The first thing in the tree that bob did not see, and why; None if it saw everything."""
         nodes = sorted((self.tree or {}).items())
         return next((f"{path}: {node.fault}" for path, node in nodes if node.unseen), None)
 

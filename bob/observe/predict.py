@@ -43,8 +43,10 @@ class Contradiction(Exception):
 @dataclass(slots=True, eq=False)
 class ReadNode:
     """A node of the tree of reads. It stands for the states that agree in everything that recovery has read so far and
-    not forgotten. In all of them recovery next reads ``places``, indexes of sectors. If the node ``forgets``,
-    several contents lead to one child. ``source`` is the number of the state that gave the outcome."""
+    not forgotten. In all of them recovery next reads ``places``, indexes of sectors. A node with ``places`` has a child
+    for each content that recovery found there (``by_content``). If the node ``forgets``, several contents lead to one
+    child. A node without further reads has an ``outcome``; ``source`` is the number of the mounted state that gave
+    it."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
@@ -56,8 +58,8 @@ class ReadNode:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The place where a state leaves the known tree: no mounted state had its ``content`` at the next read of
-    ``node``."""
+    """The place where a state leaves the known tree. The state has ``content`` in the sectors that recovery reads next
+    at ``node``, and no mounted state had this content there."""
 
     node: ReadNode
     content: bytes
@@ -73,7 +75,7 @@ class _Learnt(NamedTuple):
 
 class ReadTree:
     """The tree of the reads of a workload's mounted states, from ``root`` on. States at one node may have read
-    different sectors, or in another order. ``forgets`` is True if some node does."""
+    different sectors, or the same sectors in another order. ``forgets`` is True if some node forgets."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()
@@ -169,8 +171,9 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Return for each access which of ``sectors`` (ascending) it read, in the order of use. Sectors that were written
-    or read before are left out, and so are accesses without a remaining sector."""
+    """Return, for each access, which of ``sectors`` (ascending) it read, in the order of use. The result has indexes
+    into ``sectors``. It leaves out sectors that were written or read before, and accesses of which no sector
+    remains."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

@@ -1,4 +1,5 @@
-"""The crash states of one workload in one guest. The guest gets recipes of the states, and returns observations."""
+"""The mounts of one workload's crash states in one guest. The guest gets a recipe for each state, and returns what it
+observed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,9 +32,10 @@ EXAMINE_TIMEOUT = 120.0  # host seconds, after which a guest counts as hung on t
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A mounted crash state: the number of its outcome, and all accesses from check to unmount, if the guest traces
-    reads. ``left`` has the state's leftovers; None unless the session has stretches. ``complaint`` is the kernel's
-    complaint, in the words that it had for the first state with this complaint."""
+    """A mounted crash state. ``outcome`` is the number of its outcome. ``accesses`` has all accesses from check to
+    unmount, if the guest traces reads. ``left`` has the state's leftovers; None unless the session has stretches.
+    ``ahead`` is True if the kernel read blocks ahead. ``complaint`` is the kernel's complaint, in the words that it had
+    for the first state with this complaint."""
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -97,10 +99,9 @@ class Session:
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
         """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
 
-        With ``audit``, the guest compares the scratch image with its base, which takes as long as some mounts. Without
-        ``audit``, trust the answer only after a later request with ``audit``. Raises AgentBroken if the trace lacks
-        reads that the device counted.
-        """
+        With ``audit``, the guest also compares the scratch image with its base, which takes as long as some mounts.
+        Without ``audit``, the caller must not trust the answer before a later call with ``audit``. Raises AgentBroken
+        if the trace lacks reads that the device counted."""
         timeout = STATE_TIMEOUT + len(deltas)
         header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
         position = sum(header["chunks"])
@@ -129,8 +130,8 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """Return the troubles with each state that the checker, or a removal of all files, finds. Raises as
-        :meth:`mount`."""
+        """Return the troubles of each state: those that the file system's checker finds, or that a removal of all files
+        shows. Raises the errors of :meth:`mount`."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
@@ -138,8 +139,9 @@ class Session:
     def check_program(
         self, asked: Sequence[CheckerRun[Sequence[ByteRun]]], payload: bytes, seconds: float
     ) -> list[CheckerAnswer]:
-        """Return the answer of the program's checker about each state, which it gives in at most ``seconds``. Raises as
-        :meth:`mount` does, and UsageError if a state does not mount, or cannot be spoilt."""
+        """Return the answer of a program's checker about each state. The checker may take ``seconds`` for each. A run
+        in ``asked`` may have a *spoiler*: a script that damages the state first, to test the checker. Raises the errors
+        of :meth:`mount`, and UsageError if a state does not mount, or its spoiler fails."""
         header, _ = self._ask(
             "check_program",
             [one.state for one in asked],
@@ -153,8 +155,9 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return what other sessions may use of a mounted state, or None. After readahead, bob knows only for the
-        sectors watched here whether they were used. So other sessions cannot predict from such a state."""
+        """Return the part of a mounted state that sessions for other workloads may use, or None. bob returns None after
+        readahead: it then knows only for the sectors watched in this session whether recovery used them. So other
+        sessions cannot predict from such a state."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:
@@ -168,9 +171,9 @@ class Session:
         return self._agent.ask(request, timeout=timeout, states=[_flat(delta) for delta in deltas], blob=new, **more)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
-        """From now on, trace only lookups of blocks from the first to the last one of these: watched blocks that were
-        read ahead, and blocks that jbd2 wanted then. If there are none, trace all lookups if something ``traced``
-        was read ahead, otherwise no lookups."""
+        """From now on, let the guest trace only lookups in a range of blocks. The range spans the watched blocks that
+        were read ahead, and the blocks that jbd2 looked up for itself then. If there are no such blocks, trace all
+        lookups if some state ``traced`` had readahead; otherwise trace no lookups."""
         if not traced:
             return
         if self._lookups != NO_BLOCKS:  # without traced lookups, bob does not know what jbd2 wanted
@@ -185,7 +188,7 @@ class Session:
 
 
 def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
-    """Return a session for any state of ``case``. ``closely`` as in :class:`Session`."""
+    """Return a session for any state of ``case``. ``closely`` is as in :class:`Session`."""
     composer = case.plan.composer
     return Session(agent, case.subject, case.base, composer.floor_delta(), composer.payload_since(0), closely=closely)
 

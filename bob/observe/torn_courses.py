@@ -1,6 +1,9 @@
-"""The legal crash states, torn ones included, whose course of recovery is known from the mounted states. They are cubes
-of the parts of writes (:mod:`bob.crash.units`), the smallest pieces that a tear can separate. If recovery does not
-read a write, one cube has all ways to tear that write, without a list of them."""
+"""The legal crash states, torn ones included, whose course of recovery (what recovery reads, in order) is known from
+the mounted states.
+
+They are divided into cubes (:mod:`bob.crash.cubes`). A cube is defined by parts of writes (:mod:`bob.crash.units`), the
+smallest pieces that a tear can separate: some must be on the disk, some must not, and the others are free. If recovery
+does not read a write, one cube has all ways to tear that write, without a list of them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -38,8 +41,8 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Yield each known course, with some of its states; no state is in two courses. The courses come one by one: a
-        cube of 14,000 parts is 4 KB, and there may be 60,000 cubes."""
+        """Yield each course that the tree ``known`` has, with some of its states. No state is in two courses. The
+        courses come one by one, since a cube of 14,000 parts takes 4 KB, and there may be 60,000 cubes."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()
@@ -95,8 +98,9 @@ class TornCourses:
 
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
-    """Yield the parts of ``cube`` by the last landed layer, if that layer shows ``content``. Each of ``layers`` is a
-    part and the number of its content, the last layer first."""
+    """Divide ``cube`` by the last of ``layers`` that is on the disk, and yield the cubes in which that layer shows
+    ``content``. ``layers`` are the writes to one sector, the last one first, each as a part and the number of its
+    content."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

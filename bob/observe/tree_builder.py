@@ -14,8 +14,8 @@ TREE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on building on
 
 
 class TreeBuilder:
-    """A builder of trees in the guest of an agent. ``without`` names the extended attributes that the guest could not
-    set."""
+    """A builder of trees in the guest of an agent. ``without`` has the names of the extended attributes that the guest
+    could not set."""
 
     def __init__(self, agent: Agent, root: Node) -> None:
         self._agent = agent
@@ -25,8 +25,10 @@ class TreeBuilder:
         self._forget()
 
     def check(self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float) -> list[CheckerAnswer]:
-        """Return the checker's answer for each tree (without its root), which it gives in at most ``seconds``. Raises
-        UsageError if a tree cannot be built or spoilt, and GuestLost if the guest does not return."""
+        """Return the checker's answer for each tree of ``asked``. A tree maps paths to files, and lacks its root
+        directory. The checker may take ``seconds`` for each tree. Raises UsageError if a tree cannot be built, or if
+        the script that should damage it to test the checker (its spoiler) fails. Raises GuestLost if the guest does not
+        return."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()
         new: list[bytes] = []

@@ -1,2 +1,2 @@
-"""Recordings: the log of dm-log-writes and the timeline of bios, checked against each other and joined. All without a
-guest."""
+"""Recordings: the log of dm-log-writes and the timeline of bios. bob checks them against each other and joins them. No
+module here needs a guest."""

@@ -12,8 +12,9 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is its difference from ``length`` bytes of bob's pattern for stale data. ``disks``
-    has the lengths (bytes) of its disks, which are laid end to end; if it is empty, there is one disk."""
+    """A base image. ``packed`` is the difference between the image and ``length`` bytes of bob's pattern for stale
+    data, with which bob fills a disk before mkfs. ``disks`` has the lengths (bytes) of the image's disks, which are
+    laid end to end; if it is empty, there is one disk."""
 
     name: str
     length: int

@@ -1,14 +1,15 @@
 """Pair the events of a timeline to bios, so that each bio has the times when it was submitted and completed.
 
 A tracepoint shows only the device, sector and length of a bio, so bob pairs events by the rules of dm core
-(drivers/md/dm.c). Each write is *queued* on the dm device, *sent* to the disk (``block_bio_remap``) and *completed*,
-once each. A bio with REQ_PREFLUSH and data first sends an empty flush, and sends its data when that flush has
-completed. So bob takes the moment when the data is sent as the completion of the flush. A chained bio is traced as
-completed when the whole chain is (bio_endio in block/bio.c).
+(drivers/md/dm.c). Each write is *queued* on the dm device, *sent* to the disk (``block_bio_remap``) and *completed*.
+Each of these events occurs once. A bio with REQ_PREFLUSH and data first sends an empty flush, and sends its data when
+that flush has completed. So bob takes the moment when the data is sent as the completion of the flush. The kernel
+traces a chained bio as completed when the whole chain has completed (bio_endio in block/bio.c).
 
-The pid pairs the events queued and sent, because a task sends a bio in the call in which it queues it. Only data with
-PREFLUSH is sent by another task, a worker of dm. Flushes complete in the order in which they are sent
-(block/blk-flush.c). If they did not, pairs in this order would never make too much durable."""
+bob uses the pid to find the event *queued* of an event *sent*, because a task sends a bio in the call in which it
+queues it. Only data with PREFLUSH is sent by another task, a worker of dm. bob pairs flushes in order, since they
+complete in the order in which they are sent (block/blk-flush.c). If they completed in another order, bob would take
+fewer writes for durable, never more."""
 
 from collections import deque
 from collections.abc import Iterator

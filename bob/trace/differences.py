@@ -64,8 +64,8 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return the packed difference ``packed``, changed by the runs ``over`` (first sector, data), which are written in
-    order."""
+    """Return the packed difference ``packed`` after a change. The change writes the runs ``over`` (first sector, data)
+    in order on top of it."""
     sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)

@@ -32,9 +32,9 @@ class DiskLog:
 
 
 def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
-    """Return the joined recording of ``disks``, which share one clock; all data is in memory. Raises RecordingError if
-    a log and the timeline disagree, a bio is incomplete or failed, or a mark (``start``, ``end``) is missing;
-    MalformedError for a damaged log."""
+    """Return the joined recording of ``disks``, which share one clock. All data of the result is in memory. Raises
+    RecordingError if a log and the timeline disagree, a bio is incomplete or failed, or a mark (``start``, ``end``) is
+    missing. Raises MalformedError for a damaged log."""
     untraced = _kernel(timeline) < CHAINS_TRACED
     every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
     joined = [
@@ -122,8 +122,8 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
 
 
 def _kernel(timeline: Timeline) -> tuple[int, int]:
-    """Return the version (major, minor) of the traced kernel, from the agent's mark. If there is no mark, return the
-    oldest version that traces all completions."""
+    """Return the version (major, minor) of the traced kernel, from a mark in the timeline that bob's agent in the guest
+    wrote. If there is no such mark, return the oldest version that traces all completions."""
     for event in timeline.events:
         if isinstance(event, Marker) and (found := re.match(KERNEL + r"(\d+)\.(\d+)", event.text)):
             return int(found[1]), int(found[2])

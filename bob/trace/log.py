@@ -72,9 +72,9 @@ class LogReader:
     file object.
 
     With ``past_count`` it goes on after the number of entries that the superblock gives, as long as bytes parse as an
-    entry. That serves when a guest died, because the kernel updates the number only after FUA writes and marks. The log
-    device must have been zeroed before the recording. Raises MalformedError, with entry and offset, for bytes that are
-    not a log; OSError for a bad path."""
+    entry. That reads the log of a guest that died, since the kernel updates the number only after FUA writes and marks.
+    The log device must have been zeroed before the recording. Raises MalformedError, with entry and offset, for bytes
+    that are not a log; OSError for a bad path."""
 
     super: LogSuper
 
@@ -161,8 +161,8 @@ class LogReader:
             _malformed(index, offset, f"a mark that is not text: {text!r}")
 
     def _plausible(self, index: int, offset: int) -> LogEntry | None:
-        """Return the entry at ``offset`` if the kernel could have written it; None if the bytes are empty or older than
-        the log."""
+        """Return the entry at ``offset`` if the kernel could have written it there. Return None if the bytes are empty,
+        or were on the log device before the recording."""
         try:
             entry = self._entry(index, offset)
         except MalformedError:

@@ -51,7 +51,8 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A note of the agent in the trace buffer: ``start``, ``op 3 begin``, ``op 3 end``, ``end``."""
+    """A note that bob's agent in the guest wrote into the trace buffer: ``start``, ``op 3 begin``, ``op 3 end``,
+    ``end``."""
 
     at: Moment
     text: str
@@ -59,10 +60,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recording after the join. ``writes`` are in the order of submission (``writes[i].index == i``), ``flushes`` in
-    the order of completion. Crashes happen between ``start`` (just before the first operation) and ``end`` (after the
-    finish); earlier writes may be pending at ``start``. ``device_sectors`` has the length of each device. ``discards``
-    is a count; the recorded disk does not carry them out."""
+    """A recording after :func:`bob.trace.join.join`. ``writes`` are in the order of submission (``writes[i].index ==
+    i``), ``flushes`` in the order of completion. bob considers crashes between ``start`` (just before the first
+    operation of the workload) and ``end`` (after its last sync or natural writeback). Earlier writes may be pending at
+    ``start``. ``device_sectors`` has the length of each device. ``discards`` is only their number; the recorded disk
+    does not carry them out."""
 
     writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]
