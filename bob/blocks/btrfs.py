@@ -1,4 +1,5 @@
-"""Names for writes of btrfs on one device: superblocks, tree blocks with their changes, and data."""
+"""Names (short descriptions) for writes of btrfs on one device: superblocks, tree blocks with their changes, and
+data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +23,8 @@ _LONGEST_LIST = 26  # characters for the names of trees
 
 @dataclass(frozen=True, slots=True)
 class TreeBlock:
-    """One tree block, and what the write changes in it. ``copy`` is True if the write is not of the block's first
-    copy."""
+    """One tree block in a write, and what the write changes in it. btrfs may store a tree block twice; ``copy`` is True
+    if the write is not of the block's first copy."""
 
     header: Any = field(repr=False)
     copy: bool
@@ -68,7 +69,8 @@ class Btrfs:
         return found + _tree_part(blocks)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn the extents of files from leaves, and the chunks from superblocks, which are now on the medium."""
+        """Learn from a write that is now on the medium: the extents of files from leaves, and the chunks from
+        superblocks."""
         for leaf in self._leaves:
             if int.from_bytes(leaf[88:96], "little") == form.FS_TREE:
                 self._learn(index, leaf_items(leaf))

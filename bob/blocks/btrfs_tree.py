@@ -18,8 +18,8 @@ _MOST_BLOCKS = 1 << 14
 
 
 class Chunk(NamedTuple):
-    """``length`` bytes from logical address ``start`` on. Each of ``stripes`` has a copy of them, at that byte of the
-    device."""
+    """The ``length`` bytes from logical address ``start`` on. ``stripes`` has the byte offsets on the device where
+    copies of them begin."""
 
     start: int
     length: int
@@ -64,7 +64,7 @@ class Trees:
         return None
 
     def leaves(self, logical: int) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
-        """Yield the owner and the items of each undamaged leaf below the tree block at ``logical``, in order."""
+        """Yield each undamaged leaf below the tree block at ``logical``, in order: its owner and its items."""
         yield from self._leaves(logical, _DEEPEST, [_MOST_BLOCKS])
 
     def is_block(self, data: bytes) -> bool:

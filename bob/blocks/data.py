@@ -9,7 +9,9 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
-    """Return ``written`` (from ``sector`` of its write on) as a part if it has a workload's data; otherwise None."""
+    """Return the part of a write that has a workload's data, or None if the bytes ``written`` have no such data.
+    ``written`` begins at sector ``sector`` of the write. ``place`` is the key under
+    which :class:`Owners` finds the file that owns the block."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}
@@ -39,12 +41,13 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return a block of a file that has none of a workload's data: zeros, or something else."""
+    """Return the name of a block of a file that has no data of a workload: it has zeros, or something else."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 
 def owned_part(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return a block without recognisable content, named after the file that owns it."""
+    """Return the name of a block whose content bob does not recognise. The name is that of the file that owns the
+    block."""
     if owner is not None and owner.role == "data":
         return rest_part(piece.written, piece.block)
     return owned(unknown(piece.block), owner)
@@ -56,8 +59,8 @@ def _operations(sector: bytes) -> frozenset[int]:
 
 
 def _beginning(sector: bytes) -> frozenset[int]:
-    """Return the operation that wrote a file shorter than one cell of the pattern. The sector has the file's bytes,
-    then zeros."""
+    """Return the operation whose data the sector has, for a file that is shorter than one cell of the pattern (16
+    bytes). The sector has the file's bytes, then zeros."""
     text = sector.rstrip(b"\0")
     number = author(text, 0) if 5 <= len(text) < CELL_BYTES else None
     return frozenset() if number is None else frozenset({number})

@@ -1,4 +1,4 @@
-"""Names for writes of ext2, ext3 and ext4, in place and in the journal."""
+"""Names (short descriptions) for writes of ext2, ext3 and ext4, in place and in the journal."""
 
 from collections.abc import Iterator
 

@@ -13,7 +13,8 @@ from bob.workload.pattern import STALE_CELL
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return the name of a block. Its fixed place decides, or else its content, or else its known ``owner``."""
+    """Return the name of a block. If mkfs fixed what is at this place, the place decides. Otherwise the content
+    decides, and if bob does not recognise that, the block's known ``owner``."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)
@@ -26,7 +27,8 @@ def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: ExtGeometry, piece: BlockPiece, group: int) -> list[int]:
-    """Return the inodes that a write changes in a block of the inode table. Inodes that it only clears are left out."""
+    """Return the numbers of the inodes that a write changes in a block of the inode table of ``group``. Inodes that the
+    write only clears are left out."""
     count = len(piece.after) // geometry.inode_bytes
     if not count:
         return []

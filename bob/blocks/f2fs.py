@@ -1,5 +1,6 @@
-"""Names for writes of f2fs: by the areas of the disk, node blocks by their footer, and data by its pattern. The
-structures are from Linux ``include/linux/f2fs_fs.h``, little-endian. Directories and other blocks stay unknown."""
+"""Names (short descriptions) for writes of f2fs. bob names a block by its area of the disk. In the main area, it names
+node blocks by their footer, and data by its pattern. Directories and other blocks stay unknown. The structures are from
+Linux ``include/linux/f2fs_fs.h``, little-endian."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

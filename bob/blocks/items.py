@@ -13,8 +13,9 @@ class Items:
         self._bodies: dict[ItemKey, bytes] = {}
 
     def differences(self, leaf: Mapping[ItemKey, bytes]) -> tuple[dict[ItemKey, bytes], dict[ItemKey, bytes]]:
-        """Return the items that are new or changed in ``leaf``. Then return the known items in the leaf's range of keys
-        that the leaf lacks."""
+        """Return two groups of items. The first has the items of ``leaf`` that are new or changed. The second has the
+        known items that are gone: their keys are between the first and the last key of ``leaf``, but ``leaf`` lacks
+        them."""
         if not leaf:
             return {}, {}
         changed = {key: body for key, body in leaf.items() if self._bodies.get(key) != body}

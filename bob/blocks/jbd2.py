@@ -50,15 +50,16 @@ REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
 
 
 class Tag(NamedTuple):
-    """One entry of a descriptor block: the number of the copied block, and whether zeros replace a magic number in the
-    copy."""
+    """One entry of a descriptor block, about one copy of a block in the journal. ``home`` is the number of the copied
+    block. ``escaped`` is True if zeros replace the journal's magic number in the copy."""
 
     home: int
     escaped: bool
 
 
 class Jbd2Journal:
-    """The journal in these ``blocks`` of a file system, which are in the journal's order."""
+    """The journal in ``blocks``: the block numbers of the file system where the journal is, in the order of the
+    journal."""
 
     def __init__(self, blocks: Sequence[int], read: Callable[[int], bytes]) -> None:
         self._blocks = blocks
@@ -118,7 +119,8 @@ class Jbd2Journal:
         return int(superblock.feature_incompat)
 
     def _tags(self, data: bytes) -> Iterator[Tag]:
-        """Yield the tags of a descriptor block. journal_tag_bytes() in fs/jbd2/journal.c says how long a tag is."""
+        """Yield the tags (entries) of a descriptor block. journal_tag_bytes() in fs/jbd2/journal.c says how long a tag
+        is."""
         features = self._features()
         high = bool(features & INCOMPAT_64BIT)
         version_3 = bool(features & INCOMPAT_CSUM_V3)

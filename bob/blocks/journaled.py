@@ -24,15 +24,17 @@ class Journal(Protocol):
         """Return whether ``block`` of the file system belongs to the journal."""
 
     def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
-        """Return what ``block`` of the journal is, or the copy that it has of another block."""
+        """Read a write to ``block`` of the journal. If it is a copy of another block, return that copy; otherwise
+        return the name of the journal block."""
 
     def landed(self, block: int, data: bytes) -> None:
-        """Learn from a written descriptor block which blocks the copies after it are of."""
+        """Learn from a descriptor block that is now in the journal. It says, for each copy that follows it, which block
+        of the file system this is a copy of."""
 
 
 class Journaled(ABC):
     """A file system of ``blocks`` blocks of ``block_bytes``. ``_latest`` is the device as if each copy in the journal
-    were already in place. So bob sees what a write to the journal changes."""
+    were already at its home, the place of the copied block. So bob sees what a write to the journal changes."""
 
     def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
         self.owners = Owners()
@@ -59,12 +61,13 @@ class Journaled(ABC):
 
     @abstractmethod
     def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
-        """Return the name of a block at its home. ``is_home`` is False if a copy in the journal is only meant for that
-        place."""
+        """Return the name of a block by its home, its place in the file system. ``is_home`` is False if the write is of
+        a copy in the journal, which has not been written to its home yet."""
 
     @abstractmethod
     def _learn(self, index: int, piece: BlockPiece, *, is_home: bool) -> None:
-        """Learn what a block says about other blocks. The block is at its home (``is_home``), or in the journal."""
+        """Learn what a written block says about other blocks. The write is to the block's home if ``is_home``,
+        otherwise to the journal."""
 
     def _part(self, index: int, piece: BlockPiece) -> WritePart:
         if self._journal is None or not self._journal.has(piece.block):

@@ -1,4 +1,4 @@
-"""The content of the device at some write of the trace. Only pages that were read or written are in memory."""
+"""The content of the device before a given write of the trace. Only pages that were read or written are in memory."""
 
 from __future__ import annotations
 

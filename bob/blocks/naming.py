@@ -1,5 +1,5 @@
-"""A name for every write of a trace: first by the content of its blocks (magic numbers, a workload's data), then by the
-place of its blocks."""
+"""A name (short description) for every write of a trace. It comes first from the content of the write's blocks (magic
+numbers, a workload's data), then from the place of the blocks."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Names for writes of an unknown or damaged file system: bob recognises only data and superblocks."""
+"""Names (short descriptions) for writes of an unknown or damaged file system: bob recognises only data and
+superblocks."""
 
 from collections.abc import Sequence
 

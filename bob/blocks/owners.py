@@ -18,7 +18,8 @@ class BlockOwner(NamedTuple):
 
 
 class Owners:
-    """The claims of inodes on blocks. Each has the index of the write that makes it; -1 for the base image."""
+    """The claims of inodes on blocks. An inode claims the blocks that its map points to. Each claim has the index of
+    the write that makes it, or -1 if the base image has it."""
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}

@@ -51,7 +51,7 @@ UNKNOWN = WritePart(BlockKind.UNKNOWN, "unknown")
 
 
 def unknown(place: int) -> WritePart:
-    """Return an unknown block at ``place``. Later writes may show which file owns the block."""
+    """Return the name of an unknown block at ``place``. Later writes may show which file owns the block."""
     return replace(UNKNOWN, place=place)
 
 
@@ -82,8 +82,9 @@ def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
 
 @dataclass(frozen=True, slots=True)
 class BlockPiece:
-    """The piece of a write that lies in one block. ``block`` is the block's number, ``sector`` the beginning of the
-    piece in the write. ``before`` and ``after`` are the whole block without and with this write."""
+    """The piece of a write that lies in one block, the block number ``block``. The piece begins at sector ``sector`` of
+    the write. ``before`` and ``after`` are the whole block without and with this write. ``skip`` and ``length`` say
+    which bytes of the block the piece is."""
 
     block: int
     sector: int
@@ -98,8 +99,9 @@ class BlockPiece:
 
 
 class Family(Protocol):
-    """A family of file systems with one on-disk format. It sees the writes of a trace one after the other. Callers use
-    ``parts`` before a write is on the medium, and ``landed`` after that. Offsets are in bytes of the image."""
+    """A family of file systems with one on-disk format. It sees the writes of a trace one after the other. For each
+    write, callers call ``parts`` before it is on the medium, and ``landed`` after that. ``index`` is the write's index
+    in the trace, and ``at`` the byte of the image where its ``data`` begins."""
 
     owners: Owners
 
@@ -107,4 +109,4 @@ class Family(Protocol):
         """Return the parts of write ``index``."""
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn from write ``index``, which is now on the medium, which files own which blocks."""
+        """Learn from write ``index``, which is now on the medium. It may show which files own which blocks."""

@@ -40,7 +40,8 @@ def level_of(block: bytes) -> int:
 
 
 def leaf_items(block: bytes) -> dict[ItemKey, bytes]:
-    """Return the items of a leaf by key (directory, object, offset, type). Their counts of entries are left out."""
+    """Return the items of a leaf by key (directory, object, offset, type). The result lacks the count of entries that
+    an item's header may have."""
     return {key: block[start : start + length] for key, start, length in _heads(block)}
 
 

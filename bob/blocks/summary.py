@@ -1,4 +1,4 @@
-"""A short line of words for the parts of a write."""
+"""A short line of words for the parts of a write: the write's name."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,8 +32,9 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others. Writes of
-    one sort share the words of the sort. The last part of the write's most common kind decides the sort."""
+    """A name of a write: a short ``text`` in lower case, and its ``sort``, such as "inode table" or "data". Writes of
+    one sort share the words of the sort. If a write has blocks of several kinds, the most common kind counts, and of
+    its parts the last one decides the sort."""
 
     kind: BlockKind
     text: str
@@ -64,8 +65,8 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 
 def sort_of(kind: BlockKind, what: str) -> str:
-    """Return ``what`` without the details that differ between blocks of one sort. All blocks of a journal's transaction
-    are of one sort, since recovery ignores a transaction that lost a block."""
+    """Return ``what`` without the details that differ between blocks of one sort. All blocks of a transaction in a
+    journal have one sort, since recovery ignores the whole transaction if any of its blocks is lost."""
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):

@@ -1,4 +1,4 @@
-"""Names for writes of xfs, version 5, in the allocation groups and in the log."""
+"""Names (short descriptions) for writes of xfs, version 5, in the allocation groups and in the log."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ class Xfs:
 
     def _pieces(self, at: int, data: bytes) -> Iterator[BlockPiece]:
         """Yield the blocks of a write. The first block of an allocation group comes sector by sector, since its sectors
-        are of different sorts."""
+        have different structures."""
         geometry = self._geometry
         position = 0
         while position < len(data):

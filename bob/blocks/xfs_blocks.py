@@ -44,7 +44,7 @@ _DIRECTORIES = (b"XDB3", b"XDD3")
 
 
 def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePart | None:
-    """Return the name of one of the first sectors of an allocation group; None if unknown."""
+    """Return the name of one of the first sectors of allocation group ``group``; None for an unknown sector."""
     magic = piece.after[:4]
     if magic == form.SUPERBLOCK_MAGIC:
         return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")

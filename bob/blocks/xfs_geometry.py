@@ -135,7 +135,8 @@ class ForkReader:
 
 
 def log_area(form: str, base: Base) -> range:
-    """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and the superblock is valid."""
+    """Return the sectors of the log in the image ``base``. The range is empty unless the log is of the ``form`` xfs and
+    the superblock is valid."""
     if form != "xfs":
         return range(0)
     try:

@@ -46,8 +46,8 @@ _ITEMS = {
 
 @dataclass(frozen=True, slots=True)
 class LoggedItems:
-    """The items of a log record: the numbers of inodes, the names of other items, and the extents of inodes in their
-    on-disk form."""
+    """The items of a log record: the numbers of the logged inodes, the names of other items (``things``), and the
+    extents of inodes in their on-disk form. ``unmount`` is True for the record of an unmount."""
 
     inodes: tuple[int, ...] = ()
     things: tuple[str, ...] = ()

@@ -24,7 +24,8 @@ PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob d
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The work before a crash, with each name's inode number and other status before and after the operations."""
+    """The work before a crash (a workload's or a program's). ``inodes`` and ``statuses`` have the inode number and the
+    other status of each name, first as before the operations, then as after them."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -71,7 +72,7 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot do something with a witness, and a hint. ``reason`` ends a sentence that begins with
+    """The reason why bob cannot shrink or export a witness, and a hint. ``reason`` ends a sentence that begins with
     "the witness X is of"."""
 
     reason: str
@@ -162,7 +163,8 @@ class Claim(ABC):
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
     """A breach of ``claim`` in ``state``, with ``evidence`` in one line. ``found`` is the tree after the crash, if the
-    evidence is about the tree. ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
+    evidence is about the tree. ``is_clear`` is False if the claim orders two operations and the later one is perhaps
+    not whole in ``state`` either."""
 
     state: CrashState
     claim: Claim
@@ -180,8 +182,8 @@ class Judgeable(Claim):
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that shows a breach best; None if no state breaks the claim. The breach may be of
-        other operations than the claim's own."""
+        """Return the crash state that best shows a breach; None if no state breaks the claim. In that state, the claim
+        may be broken for other operations than those that this claim is about."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

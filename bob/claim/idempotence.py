@@ -63,9 +63,9 @@ class Idempotent(Claim):
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
-    """Return the verdict on the crash states of one recovery. With it comes the state that shows a violation best, and
-    the violation in words. ``expected`` is a control: the tree after the first recovery, in another guest. States
-    that do not mount are only counted."""
+    """Return the verdict on the crash states of one recovery. Also return the state that shows a violation best, with
+    the violation in words. ``expected`` is the tree after the same recovery without a crash, which bob saw in another
+    guest. States that do not mount are only counted."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}

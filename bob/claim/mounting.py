@@ -40,8 +40,8 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return a breach in the easiest of ``states``, none of which mounts, and the number of states. ``observation``
-    returns an outcome by its number."""
+    """Return a breach of the claim that states mount, in the easiest of ``states``, and the number of ``states``. None
+    of ``states`` mounts. ``observation`` returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0

@@ -22,15 +22,16 @@ _SCRATCH_PREFIX = "bob-image-"
 
 
 def ensure(name: str, progress: Callable[[str], None]) -> Image:
-    """Return the image ``name``. It is built if the cache lacks it; then ``progress`` is called with each step. Raises
+    """Return the image ``name``. If the cache lacks it, build it first, and call ``progress`` with each step. Raises
     what :func:`named` and :func:`build` raise."""
     asked = named(name)
     return asked if isinstance(asked, Image) else find(asked) or build(asked, progress)
 
 
 def named(name: str) -> Image | Recipe:
-    """Return the image ``name`` if it has a user's own kernel, else the recipe ``name``. Raises UsageError if ``name``
-    is unknown, MalformedError if its recipe cannot be used."""
+    """Return what has this ``name``: an image with a user's own kernel (IMAGE+RELEASE), which must exist already, or
+    the recipe of any other image. Raises UsageError if ``name`` is unknown, MalformedError if its recipe cannot be
+    used."""
     if OWN not in name:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]
@@ -140,8 +141,8 @@ def _finish(recipe: Recipe, part: Path) -> str:
 
 @contextmanager
 def scratch_folder(lock: TextIO) -> Iterator[Path]:
-    """Yield a scratch folder that other users may enter, such as apt's user and those of a user namespace. Until the
-    folder is removed, it is listed in the lock file, so that a later build can remove the folder of a killed build."""
+    """Yield a scratch folder that other users may enter, such as apt's user and those of a user namespace. Its path
+    stays in the lock file until it is removed. So a later build can remove the folder of a build that was killed."""
     lock.seek(0)
     left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
@@ -164,7 +165,7 @@ def _note(lock: TextIO, paths: list[str]) -> None:
 
 
 def _discard(path: Path) -> None:
-    """Remove a scratch folder as far as possible. Raises ImageError if something is mounted below it."""
+    """Remove a scratch folder, as far as that is possible. Raises ImageError if something is mounted below it."""
     if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
         return
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()

@@ -28,7 +28,7 @@ OWN = "+"  # separates an image's name from the release of a user's own kernel
 
 
 class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
-    """The content of image.json. Older files lack ``recipe``; in these, ``key`` is the key of the recipe."""
+    """The content of image.json. Older files lack ``recipe``. In an older file, ``key`` is the key of the recipe."""
 
     name: str
     key: str
@@ -125,13 +125,13 @@ def installed() -> list[Image]:
 
 
 def chosen(image: Image) -> None:
-    """Note that ``image`` was chosen: of several images with its name (builds of one kernel), it is now the current
-    one."""
+    """Note that the user chose ``image``. Several images may have its name, if they are builds of one kernel release.
+    From now on, the name stands for this image."""
     os.utime(image.folder / MANIFEST)
 
 
 def when_chosen(image: Image) -> int:
-    """Return the time (ns) when the image was last chosen, or else made."""
+    """Return the time (ns) when the image was last chosen. If it never was, return the time when it was made."""
     return (image.folder / MANIFEST).stat().st_mtime_ns
 
 

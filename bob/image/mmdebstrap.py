@@ -54,8 +54,8 @@ def run(
     setup: Iterable[str] = (),
 ) -> None:
     """Make a Debian root with ``packages`` from the recipe's suite. The shell commands ``setup`` run before the
-    packages are installed, and ``hooks`` afterwards. Output goes to the file ``log``; ``progress`` is called with each
-    step. The variable BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError."""
+    packages are installed, and ``hooks`` afterwards. mmdebstrap's output goes to the file ``log``, and ``progress`` is
+    called with each step. The environment variable BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError."""
     mirror = os.environ.get("BOB_MIRROR")
     command = [
         *_confined(),
@@ -106,11 +106,13 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """Return the words that stand before ``mmdebstrap`` in its command, so that it ends when this process ends. If bob
-    runs as root, mmdebstrap mounts things. So it gets a mount namespace and a process namespace, which end with it,
-    even by SIGKILL. The mounts are cut off from the host's mounts, which systemd shares. In a chroot that step fails,
-    because the root is not a mount point; but there it is not needed. For other users mmdebstrap makes such namespaces
-    itself: Ubuntu's AppArmor allows that to mmdebstrap, but not to unshare."""
+    """Return the words that stand before ``mmdebstrap`` in its command, so that it ends when this process ends.
+
+    If bob runs as root, mmdebstrap mounts things. So it gets a mount namespace and a process namespace. They end with
+    it, even by SIGKILL. systemd shares the host's mounts with new namespaces, so ``mount --make-rprivate`` cuts the
+    mounts off. In a chroot, ``mount --make-rprivate`` fails, because the root is not a mount point; but there it is not
+    needed. For other users mmdebstrap makes such namespaces itself: Ubuntu's AppArmor allows that to mmdebstrap, but
+    not to unshare."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal

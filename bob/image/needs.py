@@ -45,8 +45,8 @@ def check_kernel(image: Image) -> None:
 
 
 def check_subject(image: Image, modules: Iterable[str], packages: Iterable[str]) -> None:
-    """Raise UsageError if ``image`` lacks a kernel module of ``modules``, or a package of ``packages``, which have the
-    programs that a run needs."""
+    """Raise UsageError if ``image`` lacks a kernel module of ``modules``, or a package of ``packages``. A run needs the
+    programs in these packages."""
     _check_modules(image, modules)
     if lacking := [name for name in packages if name not in image.tools]:
         raise UsageError(f"the image {image.name} lacks the package {', '.join(lacking)}", hint=image.instead[1])

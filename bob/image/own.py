@@ -1,6 +1,8 @@
-"""A user's own kernel in an existing image, called IMAGE+RELEASE. Its modules are on a second disk. The modules that
-the kernel needs to mount the root are also in an archive that is appended to the image's initramfs. Linux unpacks both
-archives, and of files with the same name the last one wins."""
+"""A user's own kernel in an existing image. The image with that kernel is called IMAGE+RELEASE.
+
+The kernel's modules are on a second disk. The modules that the kernel needs to mount the root are also in an archive,
+which bob appends to the image's initramfs. Linux unpacks both archives; if both have a file of one name, the appended
+one wins."""
 
 import gzip
 import hashlib
@@ -30,8 +32,8 @@ _INDEX = "modules.dep"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A user's own kernel, and the modules for a guest: ``paths`` in ``folder``. ``strips``: the modules have debug
-    information, which must be removed."""
+    """A user's own kernel, and the modules for a guest: ``paths`` in ``folder``. ``strips`` is True if the modules have
+    debug information, which bob must remove."""
 
     release: str
     bzimage: bytes
@@ -83,8 +85,8 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Return whether an image of ``recipe`` gets the module at ``path``. It does if the recipe keeps the module, or if
-    the module did not come with the kernel (as those in extra and updates)."""
+    """Return whether an image of ``recipe`` gets the module at ``path``. It does if the recipe keeps the module. It
+    also does if the module did not come with the kernel: modules in the folders extra and updates did not."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 

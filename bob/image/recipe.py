@@ -51,8 +51,8 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
 
 class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
     """The declaration of a guest image. A package written as PACKAGE/SUITE comes from one of ``more_suites``. ``files``
-    has, by name, the files of the recipe's folder and those of the recipe that it is like. The key is a digest of these
-    files."""
+    has, by name, the files of the recipe's folder. If the recipe is like another recipe, ``files`` also has the files
+    of that one. The recipe's key is a digest of these files."""
 
     name: str
     files: Mapping[str, bytes]

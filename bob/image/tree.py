@@ -30,9 +30,9 @@ def options(configuration: str) -> frozenset[str]:
 
 @contextmanager
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
-    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``); its folder of modules exists while the block
-    lasts. Raises UsageError for an unfit tree, option or module, MissingProgramError without depmod, ImageError if
-    depmod fails."""
+    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``). Its folder of modules exists while the block
+    lasts. Raises UsageError for an unfit tree, option or module, MissingProgramError if depmod is not installed, and
+    ImageError if depmod fails."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)

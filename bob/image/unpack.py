@@ -1,5 +1,5 @@
-"""Unpack the files of an image's root, or of a world, into a folder beside it. Sandboxes on the host use that folder as
-their root."""
+"""Unpack the files of an image's root, or of a world (:mod:`bob.image.world`), into a folder beside it. Sandboxes on
+the host use that folder as their root."""
 
 import os
 import shutil

@@ -33,7 +33,8 @@ class FileTree:
         return copied
 
     def shift(self, identity: int) -> None:
-        """Record that contents of a file move. Raises ValueError for a file whose contents have moved before."""
+        """Record that an operation moves contents of a file to another offset. Raises ValueError for a file whose
+        contents have moved before."""
         if identity in self._shifted:  # if both shifts were torn, bob could not distinguish them
             raise ValueError("a workload may collapse or insert ranges of one file only once")
         self._shifted.add(identity)
@@ -44,7 +45,8 @@ class FileTree:
         return HistoryStep(dict(self.names), dict(self.inodes), dict(self.handles))
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
-        """Create a file or directory at ``path`` in step ``step``, and return its identity."""
+        """Create a file or directory at ``path``, and return its identity. ``step`` is the number of the operation that
+        creates it."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
         self.parent_of(path)
@@ -58,7 +60,8 @@ class FileTree:
         return identity
 
     def make_unnamed(self, directory: str, step: int) -> int:
-        """Create a file without a name, and return its identity."""
+        """Create a file without a name, and return its identity. ``step`` is the number of the operation that creates
+        it."""
         self.find(directory, FileKind.DIRECTORY)
         identity = len(self.things)
         self.things.append(Thing(identity, FileKind.FILE, step, is_born_unnamed=True))
@@ -81,8 +84,8 @@ class FileTree:
         return self.inodes[self.names[path]].size
 
     def find(self, path: str, *kinds: FileKind) -> int:
-        """Return the identity behind a path or handle. Raises ValueError if it does not exist. With ``kinds``, raises
-        ValueError also for another kind of file."""
+        """Return the identity of the file with this path or handle. Raises ValueError if it does not exist. With
+        ``kinds``, also raises ValueError for a file of any other kind."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
         if path not in self.names and path not in self.handles:
@@ -96,7 +99,7 @@ class FileTree:
         self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
 
     def fill(self, identity: int, content: bytes) -> None:
-        """Give a file new contents, and forget the time that an operation set."""
+        """Give a file new contents. Forget its time of modification, which an earlier operation may have set."""
         self.set(identity, content=content, modified=None)
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
@@ -124,7 +127,8 @@ class FileTree:
         return copied
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
-        """Record that ``length`` bytes of the file ``identity``, from ``offset`` on, come from ``source``."""
+        """Record that ``length`` bytes of the file ``identity``, from ``offset`` on, are a copy of the same range of
+        ``source``. Later writes must then differ from these bytes (:mod:`bob.workload.shades`)."""
         if self._shades is not None:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 

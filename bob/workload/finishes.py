@@ -1,6 +1,9 @@
-"""Default finishes of the recordings for a quick question: natural writeback, and syncs of other files. A crash may
-come when another program syncs something. A sync writes all metadata long before the kernel writes data, so its
-crash states differ (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
+"""The default finishes for a question of ``bob try``. A finish is the end of a recording, after the workload's
+operations.
+
+bob records the workload several times: once with natural writeback, and also with syncs of other files. A crash may
+come when another program syncs something. A sync writes all metadata long before the kernel writes data, so its crash
+states differ (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
 
 from bob.workload.history import FileKind, History
 from bob.workload.language import write_one
@@ -12,8 +15,8 @@ def synced(*syncs: Operation) -> Finish:
 
 
 def default_finishes(history: History) -> tuple[Finish, ...]:
-    """Return three kinds of finish: ``natural``, an fsync of the changed directories (the last one first), and an fsync
-    of the root."""
+    """Return up to three finishes: ``natural`` writeback, an fsync of each directory that the workload changed (the
+    last one first), and an fsync of the root."""
     there = {
         path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is FileKind.DIRECTORY
     }

@@ -1,6 +1,6 @@
 """A workload's history without a crash: the names and contents of every object, step by step. The presence oracle
-(:mod:`bob.claim.property.presence`) compares crashes with it. Operations are numbered from 1, the operations of the
-initial tree from 10000."""
+(:mod:`bob.claim.property.presence`), which finds out what survived a crash, compares the files after the crash with it.
+Operations are numbered from 1, the operations of the initial tree from 10000."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class FileKind(StrEnum):
 
 @dataclass(slots=True)
 class Thing:
-    """A file, directory or other object, independent of its names. ``identity`` is unique within the history.
-    ``target`` is the target of a symbolic link, or the agent's words for a special file."""
+    """A file, directory or other object, independent of its names. ``identity`` is unique within the history. ``born``
+    is the number of the operation that created it. ``target`` is the target of a symbolic link; for a special file, it
+    has words that say what the file is."""
 
     identity: int
     kind: FileKind
@@ -72,7 +73,7 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy with other values of any fields but ``content``."""
+        """Return a copy in which any fields but ``content`` have other values."""
         return replace(self, **changes)
 
     @property
@@ -146,7 +147,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class PerformedOperation:
-    """An operation as the agent performs it, with the bytes to write and the offset of an append."""
+    """An operation as bob's agent in the guest performs it. ``data`` are the bytes to write, and ``offset`` is where an
+    append begins."""
 
     operation: Operation
     number: int

@@ -39,7 +39,8 @@ MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHI
 
 
 class Relation(StrEnum):
-    """Something that two changes share: a file; otherwise a directory that they change or are in; otherwise nothing."""
+    """The relation of two changes. They may be of the same file. Otherwise they may share a directory, which they
+    change or which has the changed file. Otherwise they share nothing."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"

@@ -49,8 +49,8 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """The creation of an unnamed file (O_TMPFILE) in the file system of directory ``path``. It stays open as
-    ``handle``."""
+    """The creation of an unnamed file (O_TMPFILE) in the file system of directory ``path``. The file stays open under
+    the name ``handle``."""
 
     path: str
     handle: str
@@ -279,7 +279,8 @@ def parent(path: str) -> str:
 
 
 class At(StrEnum):
-    """The time of the crash: after the last operation has returned, or any time after the first was called."""
+    """The time of the crash. ``END`` allows crashes after the last operation has returned, ``ANY`` all crashes after
+    the first operation was called."""
 
     END = "end"
     ANY = "any"
@@ -287,12 +288,12 @@ class At(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end of a recording. It is ``operations`` (an fsync, sync ...), or ``natural`` writeback until nothing is
-    dirty and the block layer is quiet.
+    """The end of a recording, after the workload's operations. It is ``operations`` (an fsync, sync ...), or
+    ``natural`` writeback until nothing is dirty and the block layer is quiet.
 
-    A ``phase`` shifts the kernel's periodic work to another time in the recording (facts: natural writeback has
-    phases): an unrelated small write, ``phase`` seconds before the first operation, opens a transaction.
-    """
+    The kernel does periodic work, such as commits of a journal. A ``phase`` shifts this work to another time in the
+    recording: bob makes an unrelated small write, which opens a transaction, ``phase`` seconds before the first
+    operation (docs/facts.md: natural writeback has phases)."""
 
     name: str
     operations: tuple[Operation, ...] = ()

@@ -98,9 +98,9 @@ def _block(operation: int, block: int, shade: int) -> bytes:
 
 
 def contents(operation: int, offset: int, length: int, shade: int | None = None) -> bytes:
-    """Return the ``length`` bytes that ``operation`` writes at file offset ``offset`` (bytes). The default is the
-    operation's first shade. Raises ValueError for an operation number from ``MAX_OPERATIONS`` on, and for an unknown
-    shade."""
+    """Return the ``length`` bytes that ``operation`` writes at file offset ``offset`` (bytes). If ``shade`` is None,
+    they are in the operation's first shade. Raises ValueError for an operation number from ``MAX_OPERATIONS`` on, and
+    for an unknown shade."""
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation number {operation} is out of range (0 to {MAX_OPERATIONS - 1})")
     if shade is None:
@@ -135,7 +135,8 @@ def operations_in(data: bytes) -> frozenset[int]:
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
-    """Return how many bytes from ``position`` on continue the pattern of ``cell``: a block, a sector, or 0."""
+    """Return how many bytes of ``data`` from ``position`` on are what the operation of ``cell`` writes there. The
+    answer is the length of a block, of a sector, or 0."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
         if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):
@@ -168,7 +169,7 @@ _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
 
 
 def place(data: bytes) -> PatternCell | None:
-    """Return the cell at the beginning of ``data``; None if there is not a cell."""
+    """Return the cell at the beginning of ``data``; None if ``data`` does not begin with a cell."""
     return _place(data[:CELL_BYTES])
 
 
@@ -189,8 +190,8 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the operation that can have written ``part`` of a cell at file offset ``offset``; None unless it is
-    exactly one."""
+    """Return the operation that can have written ``part`` of a cell at file offset ``offset``. Return None if no
+    operation can, or if several can."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
@@ -214,10 +215,12 @@ def _words() -> dict[bytes, int]:
 
 
 def describe(data: bytes, offset: int = 0) -> str:
-    """Return the sources of ``data`` from file offset ``offset`` (bytes) on: ``"operation 3 (512 B), zeros (3,584
-    B)"``. Contents of the initial tree are ``initial data``. A cell that belongs to another offset is ``misplaced``.
-    Bytes that are neither data, zeros nor stale medium are ``unknown``. A few ambiguous bytes count as what their
-    neighbours are."""
+    """Return the sources of ``data``, which begins at file offset ``offset`` (bytes): ``"operation 3 (512 B), zeros
+    (3,584 B)"``.
+
+    Contents of the initial tree are ``initial data``. A cell that belongs to another offset is ``misplaced``. Bytes
+    that are neither data, zeros nor stale medium are ``unknown``. If the source of a few bytes is ambiguous, they count
+    as neighbouring bytes do."""
     known = blake2b(data, digest_size=16).digest(), len(data), offset
     if known not in _DESCRIBED:
         if len(_DESCRIBED) == MOST_DESCRIBED:
@@ -282,8 +285,9 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """Return ``piece`` of a cell as two parts of different sources. A piece may look like a third operation: the digits
-    of two operations can form its number."""
+    """Return the two sources of ``piece``, a piece of a cell in which one source follows another, each with its number
+    of bytes. Without this, the piece could look like data of a third operation: the digits of two operations can form
+    its number."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])

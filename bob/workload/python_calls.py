@@ -20,7 +20,7 @@ _PART_BYTES = 512  # bytes in a part of a file; :func:`shape` says of each part 
 
 
 class RefusedCall(OSError):
-    """The error of a call that a file system would refuse. Such a call changes nothing."""
+    """The error of a call on ``fs`` that a file system would refuse. Such a call changes nothing."""
 
 
 class Stopped(BaseException):
@@ -33,8 +33,9 @@ class Stopped(BaseException):
 
 
 class SimulatedFileSystem:
-    """The file system of a run of the Python file ``name``, on the tree of ``setup``. ``stopped`` is the exception that
-    ended the run; None if the run was not ended. A file that catches every exception cannot hide it."""
+    """The object ``fs`` in one run of the Python file ``name``. It begins with the tree of ``setup``. ``stopped`` is
+    the exception that ended the run; None if the run was not ended. A file that catches every exception cannot hide
+    it."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
@@ -81,7 +82,7 @@ class SimulatedFileSystem:
         return sorted(name for folder, _slash, name in names if folder == above and name)
 
     def tree(self) -> dict[str, int | None]:
-        """Return every name with the size of its file (bytes); None as the size of anything but a file."""
+        """Return every name with the size of its file (bytes). The size is None for anything but a file."""
         tree = self.performing.tree
         return {one: tree.size(one) if tree.kind(one) is FileKind.FILE else None for one in sorted(tree.names)}
 

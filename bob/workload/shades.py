@@ -1,11 +1,11 @@
 """Shades, which make operations that write to one place differ in every byte.
 
-*Shade* n replaces each character of a cell (:mod:`bob.workload.pattern`) by the n-th character after it in the alphabet
-of the position: the printable characters except the stale medium's at that position. So no byte is zero or stale, and
-two shades differ wherever plain cells agree. Plain cells of two operations may also coincide in a digit of their
-numbers; then one of the operations takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations
-begin at shade 0, which is plain text. Operations of the initial tree begin at shade 32.
-"""
+An operation writes cells of 16 characters (:mod:`bob.workload.pattern`). *Shade* n replaces each character by the n-th
+character after it in an alphabet. The alphabet of a position in the cell has all printable characters but one: the
+character that the stale medium has at that position. So no byte is zero or stale, and two shades differ wherever plain
+cells agree. Plain cells of two operations may also coincide in a digit of their numbers; then one of the operations
+takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at shade 0, which is plain text.
+Operations of the initial tree begin at shade 32."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """Return ``part`` of a cell, from ``position`` in the cell on, without its shade; 0 for a byte that the shade does
-    not have."""
+    """Return ``part`` of a cell as it is without its ``shade``. ``position`` is where the part begins in the cell. A
+    byte that the shade cannot have becomes 0."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -81,9 +81,12 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at ``start``, in cells
-        with ``word``. Every written byte differs from the bytes of earlier writes to the same place. A range without
-        a whole cell differs from all writes, as long as there are shades. Raises ValueError if no shade remains."""
+        """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at ``start``. ``word``
+        stands for the operation in its cells.
+
+        Every written byte differs from the bytes of earlier writes to the same place. A range that is too short for a
+        whole cell differs from all writes, as long as there are enough shades. Raises ValueError if no shade
+        remains."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ
@@ -109,8 +112,8 @@ class Shades:
         return copied
 
     def shift(self, thing: Hashable) -> None:
-        """Record that contents of ``thing`` move, so later writes must differ from all earlier ones. Raises ValueError
-        if they cannot."""
+        """Record that an operation moves contents of the file ``thing`` to another offset. So later writes must differ
+        from all earlier ones. Raises ValueError if they cannot."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
             raise ValueError(
                 "too many operations wrote to a file before it is shifted for bob to distinguish later ones"
@@ -140,7 +143,8 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """Return the shades in which cells of ``word`` would agree in a byte with one of the ranges ``others``."""
+    """Return the shades that a write with cells of ``word`` cannot take: in these shades, a cell would agree in a byte
+    with one of the ranges ``others``."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

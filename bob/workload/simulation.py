@@ -1,5 +1,6 @@
-"""The simulation of a workload in memory, which refuses operations that a kernel would refuse. Its results are the
-bytes that the agent writes, and the history that the presence oracle compares with a crash."""
+"""The simulation of a workload in memory. It refuses operations that a kernel would refuse. It gives the bytes that
+bob's agent in the guest writes, and the history that the presence oracle (which finds out what survived) compares with
+a crash."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -19,8 +20,8 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024  # a limit, since the history keeps each 
 
 
 class RefusedError(UsageError):
-    """The error of ``operation``, which a file system would refuse for the reason ``why``. bob itself refuses an
-    operation that ``is_too_large``."""
+    """The error of an ``operation`` that a file system would refuse; ``why`` is the reason. If ``is_too_large``, the
+    operation is one that bob itself refuses."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
@@ -68,8 +69,9 @@ def _made(
 
 
 class Simulation:
-    """A workload that is still being written: the operations ``done`` so far, on the ``tree`` of ``setup``. Raises
-    RefusedError for a setup that a file system would refuse, and UsageError for a setup with too many operations."""
+    """A workload that is still being written. ``setup`` has made the initial ``tree``, and the operations ``done`` so
+    far have changed it. Raises RefusedError for a setup that a file system would refuse, and UsageError for a setup
+    with too many operations."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self._name, self.setup, self.done = name, tuple(setup), list[Operation]()

@@ -75,7 +75,7 @@ def holds(test: Formula, observation: Observation, history: History) -> bool | N
 
 
 def evidence(test: Formula, observation: Observation, history: History) -> str:
-    """Return in one line how the names are that decide ``test``."""
+    """Return one line about the names that decide whether ``test`` holds: how these names are in ``observation``."""
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
     told = list(found)

@@ -43,8 +43,8 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of the expected bytes: the data of an operation, by its number, or earlier contents such as
-    ``old``."""
+    """The source of the bytes that a test expects. ``what`` is the number of an operation, whose data is expected, or
+    stands for earlier contents such as ``old``."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -69,7 +69,8 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A test that the name does not exist. bob can list its directory, or that does not exist either."""
+    """A test that the name does not exist. It holds only if bob can list the directory of the name, or if that
+    directory does not exist either."""
 
     name: NamedPath
 
@@ -84,9 +85,9 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class StatIs:
-    """A comparison of an inode's ``field`` with ``value``: a number, (user, group) or a text. Only files have sizes
-    (bytes) and numbers of names, and only symbolic links have targets. A time is in seconds since 1970, and an
-    operation set it."""
+    """A comparison of an inode's ``field`` with ``value``: a number, a pair (user, group) or a text. Sizes (bytes) and
+    numbers of names are compared only for files, and targets only for symbolic links. A time of modification is in
+    seconds since 1970, and equals ``value`` only if an operation set it."""
 
     name: NamedPath
     field: StatField
@@ -106,8 +107,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A test that the name exists, and has the same extended attribute as ``source``. If ``source`` lacks the
-    attribute, so must the name."""
+    """A test that the name exists, and that its extended attribute ``attribute`` is as in ``source``. If the attribute
+    is absent in ``source``, the name must not have it either."""
 
     name: NamedPath
     attribute: str

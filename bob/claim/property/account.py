@@ -1,5 +1,7 @@
-"""The facts of one operation in an observation. A crash may leave each part of the operation's effect without the
-others. So one part that is there does not show that the operation survived."""
+"""The account of one operation: every fact about it in an observation, the files that bob sees after a crash.
+
+A fact is about one part of the operation's effect, such as a name or a size. A crash may leave each part without the
+others. So one part on the disk does not show that the whole operation survived."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from bob.observe.observation import Presence
 
 
 class EffectPart(StrEnum):
-    """A part of an effect. ``FILE`` means that the changed file or directory exists and can be read."""
+    """A part of an operation's effect. ``FILE`` means that the changed file or directory exists and can be read."""
 
     NAME = "name"
     FILE = "file"
@@ -24,13 +26,13 @@ class EffectPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectFact:
-    """One fact of an operation, in words. ``plainly`` is a shorter sentence, or empty.
+    """A fact about one part of an operation's effect, in words. It says what bob ``expected`` of the thing ``about``,
+    and what it ``found``. ``plainly`` is a shorter sentence, or empty.
 
-    ``suspects`` are operations, one of which must be torn to explain the fact; there may be none. ``is_unseen`` says
-    that bob could not see all of ``about``. ``is_there`` says that a part of the operation is there although it was
-    torn, or that a part may be there although other operations explain the fact. ``is_change`` says that in program
-    order the operation changed ``about``.
-    """
+    ``suspects`` are operations: if there are any, one of these must be torn to explain what bob found. ``is_unseen`` is
+    True if bob could not see all of the thing. ``is_there`` is True if a part of the operation's effect is there
+    although the operation was torn. It is also True if a part may be there although other operations explain what bob
+    found. ``is_change`` is True if the operation changed the thing when all operations ran in program order."""
 
     fact: Fact
     part: EffectPart
@@ -51,17 +53,17 @@ class EffectFact:
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return this fact as one that only a torn effect of one of ``suspects`` explains, for operation ``number``."""
+        """Return this fact about operation ``number`` with ``suspects``: only a torn effect of one of them explains
+        it."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
 class EffectExtent(StrEnum):
     """The extent to which an observation has the effect of an operation.
 
-    ``PART``: a part of the effect is there, and another part is missing or torn. ``BROKEN``: something is torn, and
-    nothing that only this operation explains is there. ``UNCLEAR``: other operations explain some of the effect as
-    well, or bob cannot see it.
-    """
+    ``PART``: a part of the effect is there, and another part is missing or torn. ``BROKEN``: a part is torn, and bob
+    sees no part that only this operation explains. ``UNCLEAR``: other operations explain some of the effect as well, or
+    bob cannot see some of it."""
 
     WHOLE = "whole"
     PART = "part"
@@ -72,7 +74,7 @@ class EffectExtent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Every fact of operation ``number`` in an observation."""
+    """The account of operation ``number``. ``findings`` has every fact about the operation in an observation."""
 
     number: int
     findings: tuple[EffectFact, ...]
@@ -83,12 +85,12 @@ class Account:
 
     @property
     def there(self) -> tuple[EffectFact, ...]:
-        """The findings that this operation alone explains."""
+        """The facts that this operation alone explains."""
         return tuple(finding for finding in self.findings if finding.fact is Fact.AFTER)
 
     @property
     def lacking(self) -> tuple[EffectFact, ...]:
-        """The findings that show a part of the operation as missing or torn."""
+        """The facts that show a part of the operation's effect as missing or torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property
@@ -110,8 +112,8 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Up to two findings of a part that is there, then up to two of a missing part. If a file's name is missing,
-        bob does not say that the file is missing, too."""
+        """Words about up to two facts of a part that is there, then about up to two of a missing part. If a file's name
+        is missing, the words leave out that the file is missing, too."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
@@ -119,7 +121,8 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """Return a sentence which says that not all of the operation is there. ``who`` names the operation."""
+        """Return a sentence which says that not all of the operation's effect is there. ``who`` are the words that
+        stand for the operation in the sentence."""
         said = _LACKS.get(self.extent, "not all of {} is there")
         return f"{said.format(who)} ({self.details})"
 

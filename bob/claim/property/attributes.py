@@ -1,6 +1,8 @@
-"""Expected modes, owners, links of directories, and times of modification. If no operation sets a mode or owner, it
-must stay. The time of a file or directory must stay if no operation touches it. A directory has two links, and one
-more for each directory in it, if the file system counts so (ext2's heirs and most others do; btrfs says 1)."""
+"""Expected modes, owners, link counts of directories, and times of modification.
+
+If no operation sets a mode or owner, it must stay. The time of a file or directory must stay if no operation touches
+it. Some file systems (ext2's heirs and most others) count two links for a directory, and one more for each directory in
+it. On these, bob checks the count. btrfs always says 1."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -37,8 +39,9 @@ class Attributes:
         )
 
     def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
-        """Yield words about each change of ``node`` that no operation made. ``node`` is the observed file or directory
-        ``thing``."""
+        """Yield words about each attribute of ``node`` that changed although no operation changed it. ``node`` is the
+        file or directory ``thing`` as observed after a crash. ``is_touched`` says that some operation is on this file
+        or directory."""
         expected = self._expected.get(thing)
         if expected is None:
             return

@@ -20,14 +20,14 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the numbers of the operations that ``call`` must make durable. They are of ``kinds``, and have one of
-    ``relations`` to the call's target. Empty ``kinds`` or ``relations`` allow any.
+    """Return the numbers of the operations that ``call`` must make durable. An operation counts only for changes of
+    ``kinds`` that have one of ``relations`` to the call's target (the file or directory that it syncs). Empty
+    ``relations`` allow any.
 
-    The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. The
-    call must cover all changes of an operation, unless the operation is the call itself and makes its file. ``several``
-    selects only two sorts of operations: those of several changes, and those on a file or directory that another
-    operation made.
-    """
+    The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An
+    operation is in the result only if all of its changes count. The exception is a last operation that is the call
+    itself and creates its file. ``several`` selects two sorts of operations: those of several changes, and those on a
+    file or directory that another operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -53,9 +53,9 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the operations that made the files and directories of operation ``number``, or directories that contain
-    their names. If such an operation is lost, bob cannot judge ``number``. A file that a rename replaces does not
-    count."""
+    """Return the operations that operation ``number`` depends on: those that made its files and directories, or the
+    directories of their names. If one of these operations is lost, bob cannot judge ``number``. The maker of a file
+    that a rename replaces does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -73,8 +73,8 @@ def _maker(history: History, thing: int) -> int:
 
 
 def _is_in(change: OperationChange, target: OperationScope | None, places: NamePlaces) -> bool:
-    """Return whether ``change`` is of the directory ``target`` itself, of a name in that directory, or of a file with a
-    name in it."""
+    """Return whether ``change`` is of the directory ``target`` itself, of a name in that directory, or of the contents
+    of a file that has a name in it."""
     if target is None or change.things & target.things:
         return True
     if change.kind in _OF_NAMES:
@@ -89,8 +89,8 @@ _OF_NAMES = (
 
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
-    """Return the kind of call that ``operation`` is, in the tree ``step``; None if it changes nothing and syncs
-    nothing."""
+    """Return the kind of call that ``operation`` is. ``step`` has the tree after it, which shows whether the call is of
+    a file or of a directory. Return None if the operation neither changes nor syncs anything that counts here."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
@@ -108,7 +108,8 @@ def call_of(operation: Operation, history: History, step: HistoryStep) -> Call |
 
 
 def target_of(history: History, number: int) -> OperationScope | None:
-    """Return the target of operation ``number``; None if the target is the whole file system."""
+    """Return the target of operation ``number``: the file or directory that it syncs. Return None if it syncs the whole
+    file system, or nothing."""
     match history.operations[number - 1]:
         case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
             return extent(history, number, history.steps[number].thing(path))

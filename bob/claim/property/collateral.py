@@ -1,13 +1,12 @@
 """Damage to names, bytes and attributes that no operation was to change.
 
-The *suspects* of damage are the nearest operations: the operations on the same file or directory. For a lost name, the
-operations on names in its directory are suspects, too. Without such operations, the suspects are the operations whose
-data is in the file, since they may have got the file's blocks. Without these, they are the operations on names in the
-file's directory.
+The *suspects* of damage are the nearest operations: the operations on the damaged file or directory. For a lost name,
+the operations on names in its directory are suspects, too. If no operation is on the file, the suspects are the
+operations whose data bob finds in it, since they may have got the file's blocks. If bob finds no such data either, the
+suspects are the operations on names in the file's directory.
 
 An operation on a name may damage contents. On vfat a rename first writes the new name without a size (``vfat_rename``
-in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
-"""
+in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +25,9 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in an observation that no set of whole operations explains. If it has ``suspects``, one of these
-    operations is partial, or did more than it should. ``part`` is the damaged part of that operation's effect; None
-    for collateral damage."""
+    """Something in an observation that no set of whole operations explains. If it has ``suspects`` (operations), one of
+    these was done only in part, or did more than it should. ``part`` is the damaged part of that operation's effect. It
+    is None for collateral damage: damage to something that no operation was to change."""
 
     suspects: frozenset[int]
     about: str
@@ -144,7 +143,7 @@ class Collateral:
         return frozenset().union(*map(self._places.changers, found))
 
     def _beside(self, directories: frozenset[int]) -> frozenset[int]:
-        """Return the operations that changed names in these directories, or that moved these directories."""
+        """Return the operations that changed names in these ``directories``, or that moved one of these directories."""
         return frozenset().union(*(self._places.changers_in(directory) for directory in directories))
 
     def _path(self, place: NamePlace) -> str:
@@ -177,7 +176,8 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """Return the number of names of each file that has this number whenever it has any name."""
+    """Return the number of names of each file that always has the same number of names, apart from steps of the history
+    in which it has no name."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():

@@ -5,12 +5,11 @@ A crash may leave out or tear any operation. So a byte shows one of four facts a
 * AFTER: only k can have put it there.
 * BEFORE: k did not put it there. It is initial, or from an earlier operation, or in a hole that another operation left.
 * EITHER: the byte would be the same with k and without it.
-* NEITHER: only a torn k explains it. If other operations wrote here too, all of these are *suspects*, and the fact is
-  BEFORE or EITHER.
+* NEITHER: only a torn k explains it. If other operations wrote here too, each of them and k is a *suspect*, and the
+  fact is BEFORE or EITHER.
 
-A size shows the same facts. Behind a shifted range bob tries each origin of a byte (:mod:`bob.claim.property.shifts`).
-Offsets are in bytes.
-"""
+A size shows the same facts. fallocate(2) can shift bytes to another offset; behind such a range bob tries each offset
+that a byte may come from (:mod:`bob.claim.property.shifts`). Offsets are in bytes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -46,13 +45,13 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """The change that an operation makes to a file, whatever the file contains.
+    """The change that operation ``number`` makes to a file, whatever the file contains.
 
-    It sets the size to ``cut`` (None: it does not), puts ``data`` at ``start``, and grows the file to ``stop``. If it
-    is torn, it grows the file to any size above ``bottom``. ``resizes`` says that in program order the size changed.
-    ``keeps_size`` says that no part of the operation, which is not a write, changes the size. A ``shift`` only moves
-    all bytes behind ``start``.
-    """
+    The operation sets the size to ``cut`` (None: it does not), puts ``data`` at ``start``, and grows the file to
+    ``stop`` if the file is shorter. If the operation is torn, the file may get any size between ``bottom`` and
+    ``stop``. ``resizes`` says that the size changed when all operations ran in program order. ``keeps_size`` marks an
+    operation other than a write, no part of which changes the size. A change with a ``shift`` only moves all bytes
+    behind ``start``."""
 
     number: int
     cut: int | None
@@ -68,19 +67,20 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether this change decides the byte that comes from ``origin``, unless a later change does."""
+        """Return whether this change decides the byte that comes from ``origin``, if no later change does."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
-        """Return whether this change grows the file over offset ``at``, or truncates the file at or before it."""
+        """Return whether this change affects the byte at offset ``at`` other than by its data. It does if it grows the
+        file over ``at``, truncates the file at or before ``at``, or shifts the byte there."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
-        """Return the possible sizes after the whole operation, given the ``sizes`` before it. With ``stop``, return the
-        sizes after the operation's part up to that offset."""
+        """Return the possible sizes after the whole operation, given the possible ``sizes`` before it. With ``stop``,
+        return the sizes after only a part of the operation: its part up to the offset ``stop``."""
         if self.shift is not None:
             return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
@@ -121,8 +121,8 @@ class FileStory:
         return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
-        """Return the fact that ``size`` shows about operation ``number``. With it come the suspects, if no whole
-        operations explain the size."""
+        """Return the fact that the file's ``size`` shows about operation ``number``. If no set of whole operations
+        explains the size, also return the suspects: the operations of which one must be torn."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
@@ -137,8 +137,8 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Return whether ``size`` shows a part of operation ``number`` on a file of ``before`` bytes. Such a part is
-        some of the growth, or only the truncation."""
+        """Return whether ``size`` shows that a part of operation ``number`` is there, if the file had ``before`` bytes
+        before it. Either the file has grown by less than the operation grows it, or it has only been truncated."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
@@ -148,14 +148,15 @@ class FileStory:
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
 
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
-        """Return whether ``size`` is possible if only the part of operation ``number`` up to ``stop`` is there."""
+        """Return whether ``size`` is possible if, of operation ``number``, only the part up to offset ``stop`` is
+        there."""
         if stop <= self._by_number[number].start:
             return _within(size, self._sizes(left_out=number))
         return _within(size, self._sizes(whole=number, stop=stop))
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
-        """Yield facts about operation ``number`` in its range of the contents ``found``. A fact is EITHER if a shift,
-        which puts data at another place, hides whether the operation is there."""
+        """Yield facts about operation ``number``, one for each range of its bytes in the contents ``found``. If a shift
+        moved data, bob may not be able to say whether the operation is there; then the fact is EITHER."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return
@@ -215,10 +216,9 @@ class FileStory:
         """Yield the ranges of ``found`` where no operation wrote, and that no set of operations explains, even if some
         are torn.
 
-        With each range come the operations that change the file there; without any, all operations that change the
-        file. Behind the initial contents or the first truncation, a byte may be zero or as it was: a part of a
-        truncation may be there.
-        """
+        With each range come the operations that change the file there. If no operation changes the file there, all
+        operations that change the file come with it. Behind the end of the initial contents, and behind the first
+        truncation, a byte may also be zero or as it was: a part of a truncation may be there."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
@@ -229,14 +229,14 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """Return the changes, except that of operation ``number``, that may have zeroed the bytes behind a truncation,
-        as ext4 does (``ext4_block_truncate_page``)."""
+        """Return the changes that may have zeroed the bytes behind a truncation, as ext4 does
+        (``ext4_block_truncate_page``). The change of operation ``number`` is left out."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 
     def _compare(self, number: int, start: int, stop: int, found: bytes, zeroed: frozenset[int]) -> Iterator[Stretch]:
-        """Yield facts about a piece in which no change begins or ends. The operations ``zeroed`` may have zeroed the
-        piece."""
+        """Yield facts about operation ``number`` from the bytes ``found`` between ``start`` and ``stop``. No change
+        begins or ends between these offsets. The operations ``zeroed`` may have zeroed this range by a truncation."""
         without = along = False
         for origin in origins(self._shifts, start):
             is_without, is_along = self._explained(number, origin, found)
@@ -259,8 +259,8 @@ class FileStory:
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
-        """Return whether the bytes ``found`` at ``origin`` can be there without operation ``number``, and whether with
-        it."""
+        """Return two answers about the bytes ``found``, which come from ``origin``. The first says whether they can be
+        there without operation ``number``, and the second whether they can be there with it."""
         own, shown = self._by_number[number], list(self._showing(origin, found))
         if own.shift is not None:
             is_explained = bool(shown) or (not any(found) and self._is_hole(origin, self.changes))
@@ -278,7 +278,8 @@ class FileStory:
         return without, along
 
     def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
-        """Yield the operations that may have left the bytes ``found`` at ``origin``; 0 stands for the initial tree."""
+        """Yield the operations that may have written the bytes ``found``, which come from ``origin``. The number 0
+        stands for the initial tree."""
         if self._is_initial(origin, found):
             yield 0
         for change in self.changes:
@@ -309,8 +310,8 @@ class FileStory:
         return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Return whether whole ``changes`` can leave zeros at ``origin``. ``is_there`` says that earlier data was
-        there."""
+        """Return whether ``changes``, each whole, can leave zeros in the byte that comes from ``origin``. ``is_there``
+        says that the file had data in this byte before these changes."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:

@@ -1,5 +1,5 @@
-"""The verdict on one workload from its observations. The module is pure: bob can judge a kept run again without a
-guest."""
+"""The verdicts on one workload, from its observed crash states. The module is pure: bob can judge a kept run again
+without a guest."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state that shows a violation best, with its outcome. If possible, the later operation of an ordering is
-    whole in that state, and the state differs little from a clean prefix of the writes."""
+    """The crash state that best shows a violation, with its outcome. If possible, that state differs little from a disk
+    on which the writes stop at one point of their order. If the property orders two operations, the later one is whole
+    in that state, if possible."""
 
     state: CrashState
     outcome: int
@@ -45,10 +46,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. A
-    verdict FAILS has the number of ``violations``, the best ``evidence``, and all seen states that break the
-    property (``showing``). If it HOLDS, ``unknown_torn`` is the main cause why torn states are not explored; None if
-    most are."""
+    """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. With a
+    verdict FAILS come the number of ``violations`` and the best ``evidence``. ``showing`` then has all explored states
+    that break the property. With a verdict HOLDS, ``unknown_torn`` is the main cause why torn states are not explored;
+    None if most torn states are explored."""
 
     verdict: Verdict
     states: States
@@ -60,18 +61,17 @@ class WorkloadVerdict:
 
 
 class JudgedCase:
-    """A workload with its observations, ready for any number of properties.
+    """A workload with its observations, ready to be judged by any number of properties.
 
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts everything that was observed; the
-    attribute ``coverage`` counts what bob can judge. The torn states of ``mixtures`` come on top, for properties that
-    hold and are judged by sectors. ``unknown_torn`` has the causes why torn states are unknown. ``lost`` says why
-    outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
+    attribute ``coverage`` counts only what bob can judge. The torn states of ``mixtures`` come on top, for properties
+    that hold and are judged by sectors. ``unknown_torn`` has the causes why torn states are unknown. ``lost`` says why
+    outcomes are missing. ``inodes`` and ``statuses`` are by name: first as before the operations, then as after them.
 
-    Two control states must mount. The state before the operations must show none of the operations. The state with
-    every write, ``complete``, must show all operations if the recording ended with everything written. If a control
-    fails, ``distrust`` says why each verdict is UNKNOWN. ``unseen`` names a control that bob did not see; then no
-    property holds.
-    """
+    Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
+    state with every write, ``complete``, all operations must be there if the recording ended with everything written.
+    If a control fails, ``distrust`` says why each verdict is UNKNOWN. If bob did not see a control, ``unseen`` says
+    which one, and bob gives no verdict HOLDS."""
 
     def __init__(
         self,
@@ -124,8 +124,8 @@ class JudgedCase:
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
-        """Set ``distrust`` if a presence in ``outcome`` is one of ``wrong``. Set ``unseen`` if bob did not see the
-        control, and it ``must``."""
+        """Check a control state with this ``outcome`` (None: bob did not see the state). If an operation has a presence
+        of ``wrong`` in it, set ``distrust``. If bob did not see the state although it ``must``, set ``unseen``."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"bob did not see a control: the state {when}"
@@ -151,7 +151,7 @@ class JudgedCase:
         return bool(questions(prop, simulate(workload)[0]))
 
     def judge(self, prop: Property) -> WorkloadVerdict | None:
-        """Return the verdict on ``prop``; None if the workload does not ask for it."""
+        """Return the verdict on ``prop``; None if the workload does not test it."""
         asked = questions(prop, self.history)
         if not asked:
             return None
@@ -222,7 +222,7 @@ class JudgedCase:
 
     @property
     def bare(self) -> CrashState:
-        """The state after the earliest crash, with none of the pending writes on the medium."""
+        """The state after the earliest crash, with no pending write on the disk."""
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
@@ -240,8 +240,8 @@ class JudgedCase:
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """Return the first question that observation ``number`` breaks. Prefer a question whose later operation is
-        whole."""
+        """Return a question of ``asked`` that observation ``number`` breaks; None if it breaks no question. Prefer a
+        question whose later operation is whole in the observation."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)
@@ -270,7 +270,8 @@ _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NO
 
 
 def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
-    """Return the inode number of each file and directory, by its names before and after all steps (``known``)."""
+    """Return the inode number of each file and directory. ``known`` has the inode numbers by name: first as before the
+    first step of ``history``, then as after its last step."""
     inodes = {}
     for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
         for path, identity in step.names.items():

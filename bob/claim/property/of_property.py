@@ -143,7 +143,7 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 
 class QuestionDocument(Document, frozen=True):
-    """A question of a property, as a witness has it. An unknown field is an error, as it may change the question."""
+    """The document of a :class:`Question` in a witness. An unknown field is an error, as it may change the question."""
 
     required: tuple[int, ...]
     later: int | None

@@ -1,14 +1,14 @@
 """Sets of operations that can have happened, as far as names can show.
 
 A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move a
-name that does not exist (ENOENT), and to remove a nonempty directory (ENOTEMPTY). A set that contains a refused
-operation explains no state. Nor does a set that leaves an initial file without a name, if no operation takes a name of
-that file away.
+name that does not exist (ENOENT), and to remove a nonempty directory (ENOTEMPTY). So a set with an operation that the
+file system would have refused cannot have happened. Nor can a set that leaves an initial file without a name, if no
+operation takes a name of that file away.
 
-The kernel walks a path before the file system gets the operation. So an operation in a moved directory works without
-the move. This module judges *groups* of operations apart from each other. The operations of a group are in a chain of
-common names. Larger groups are in a chain of common files and directories, too.
-"""
+The kernel walks a path before the file system gets the operation. So an operation in a directory that another operation
+moved works also if the move is left out. This module judges *groups* of operations apart from each other. Two
+operations are in one group if they change the same name, or if a chain of such operations leads from one to the other.
+Larger groups also join operations that share a file or directory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,8 @@ class _Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _NameStep:
-    """A change of names: the file or directory ``thing`` comes to ``place``, from the place ``old``."""
+    """A change of names by operation ``number``. The file or directory ``thing`` comes to ``place``; a rename takes it
+    from the place ``old``."""
 
     number: int
     act: _Act
@@ -46,7 +47,8 @@ class _NameStep:
 
 
 class OperationGroup:
-    """Operations that are judged together. Each set of them that can have happened leaves one state of their names."""
+    """A group of operations that are judged together. ``places`` are the names that they change. Each set of these
+    operations that can have happened leaves one state of these names."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -76,8 +78,8 @@ class OperationGroup:
         return self._states is not None
 
     def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
-        """Return whether a possible set of operations leaves one of ``found`` at each of ``places`` (None:
-        anything)."""
+        """Return whether some possible set of operations explains what bob found at ``places``. ``found[i]`` has the
+        files that may be at ``places[i]``; None in place of a set allows any."""
         return self._states is None or any(
             all(there is None or value in there for there, value in zip(found, state, strict=True))
             for state in self._states
@@ -130,7 +132,8 @@ class OperationGroup:
         return self._things[thing].kind is FileKind.DIRECTORY
 
     def _is_alive(self, thing: int, state: _NamesState) -> bool:
-        """Return whether ``thing`` has a name, or may have one outside of this group."""
+        """Return whether the file or directory ``thing`` has a name in ``state``, or may have a name that is not of
+        this group."""
         homes = self._homes[thing]
         return thing == ROOT or thing in state or not all(place in self._at for place in homes)
 
@@ -141,8 +144,8 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield the smallest groups whose names as ``seen`` no possible set of operations explains. Groups with a ``torn``
-    operation are left out."""
+    """Yield the groups whose names, as ``seen`` after a crash, cannot come from any possible set of operations. If a
+    group is a part of another, only the smaller one is yielded. Groups with a ``torn`` operation are left out."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -153,15 +156,16 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
-    """Return what may be at each place of ``group`` by the observation ``seen``; None where the observation does not
-    show it."""
+    """Return, for each place of ``group``, the files and directories that may be there according to the observation
+    ``seen``. It is None for a place that the observation does not show."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
     # If a name shows none of the files that it can have, the operations on that name report it.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """Return the groups of a workload. Groups by common names only come first, since they have fewer suspects."""
+    """Return the groups of a workload. Groups by common names come before the larger groups by common files and
+    directories, since they have fewer suspects."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
@@ -175,8 +179,8 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return the group of ``steps``. If the group is too large, leave out each operation that only makes or removes a
-    name, and that is the only operation on this name."""
+    """Return the group of the operations ``steps``. If that group has too many states, leave out each operation that
+    only makes or removes one name, if no other operation changes that name."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
@@ -189,8 +193,8 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """Return the further names that an operation depends on: the names of its file and directories, and the names in a
-    directory that it removes."""
+    """Return the names that an operation depends on besides those that it changes: the names of its file and
+    directories, and the names in a directory that it removes or replaces."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)
@@ -206,7 +210,8 @@ def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
 
 
 def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
-    """Return the sets of numbers that share a key, directly or by a chain of other numbers."""
+    """Divide the numbers into sets. Two numbers are in one set if they have a key in common, or if a chain of such
+    numbers leads from one to the other."""
     parts: list[tuple[set[int], set[object]]] = []
     for number, own in keys.items():
         numbers, together = {number}, set(own)

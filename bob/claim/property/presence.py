@@ -1,12 +1,12 @@
 """The presence oracle, which decides whether nothing, a part or all of operation k is in an observation.
 
-An effect consists of *facts*: a name refers to a file or directory, a file has this size, these bytes, this attribute.
-The oracle compares each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and
-``possible``). A fact is AFTER if only sets with k explain it, BEFORE if only sets without k do, and EITHER if both do.
-It is NEITHER if no set explains it and only k can have left it half done. If several operations can have left it half
-done, all of them are its *suspects* (:class:`Damage`). In doubt bob holds the file system to be right: a false
-accusation is the worst error (docs/design.md).
-"""
+An operation's effect consists of parts: a name refers to a file or directory, a file has this size, these bytes, this
+attribute. For each part, the oracle asks which sets of operations would leave what bob observed
+(:mod:`bob.claim.property.contents` and ``possible``). The answer is a *fact*. It is AFTER if only sets with k would,
+BEFORE if only sets without k would, and EITHER if both would. It is NEITHER if no set would, and only a half-done k
+explains the observation. If any of several half-done operations explains it, these are its *suspects*
+(:class:`Damage`). In doubt bob holds the file system to be right: a false accusation is the worst error
+(docs/design.md)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -27,9 +27,12 @@ from bob.workload.pattern import CELL_BYTES, describe
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An observation as the oracle reads it. ``presences[k - 1]`` is the presence of operation k; ``whole`` has the
-    whole operations. ``prefixes`` has the operations with only a block-granular prefix of their data. ``collateral``
-    is damage that no operation was to do; its suspects are the operations nearest to it."""
+    """An observation as the oracle reads it.
+
+    ``presences[k - 1]`` is the presence of operation k. ``whole`` has the operations that are there in full. ``damage``
+    is what only a half-done operation explains, if several operations may be the half-done one. ``prefixes`` has the
+    writes that are there as a prefix of whole blocks, and no further. ``collateral`` is damage to things that no
+    operation was to change; its suspects are the operations nearest to it."""
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
@@ -167,8 +170,8 @@ class Oracle:
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, EffectFact]:
-        """Return a changed file, and the fact that it shows about the operation. The file is None if it cannot be
-        read."""
+        """Return a file or directory that operation ``number`` changed, as observed. Also return the fact that its
+        existence shows about the operation. In place of the file return None if it cannot be read."""
         identity, places = thing.identity, self._places
         about = f"the file {thing.label}"
         plainly = f"{about} is not there"
@@ -198,8 +201,8 @@ class Oracle:
             yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
-        """Return the fact of a wrong number of names: each operation that changes this number may have happened or
-        not."""
+        """Return the fact that a wrong number of names of a file shows about operation ``number``. Each operation that
+        changes this number may have happened or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
         steps = enumerate(pairwise(counts), start=1)
@@ -278,8 +281,9 @@ class Oracle:
         )
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
-        """Return whether ``content``, in the range of operation ``number``, has a unit (a cell) of the operation's new
-        data."""
+        """Return whether new data of operation ``number`` is in ``content``, the bytes in the operation's range. At
+        least one whole cell must be there (16 bytes of the pattern that bob writes, which differ for each
+        operation)."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
         was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))
@@ -374,7 +378,8 @@ class Oracle:
         return place[1]
 
     def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
-        """Return a sentence about a name that exists or is gone; empty if the name has another file or directory."""
+        """Return a short sentence about the name ``path``: that it exists, does not exist, or still exists. Return an
+        empty text if the name shows anything else."""
         if found == {now} and (now is None or earlier == {None}):
             return f"{path} is gone" if now is None else f"{path} exists"
         if found == {None}:
@@ -398,8 +403,8 @@ _FACTS = {
 
 
 def _compare(found: Set[object], initially: Set[object], values: Mapping[int, Set[object]], number: int) -> Fact:
-    """Return the fact that ``found`` shows about operation ``number``, given the ``values`` that each operation may
-    leave."""
+    """Return the fact that ``found`` shows about operation ``number``. ``initially`` has the values before all
+    operations, and ``values`` the values that each operation may leave."""
     without = set(initially).union(*(value for other, value in values.items() if other != number))
     along = set[object]().union(*(value for other, value in values.items() if other >= number))
     return fact_of(without=bool(without & found), along=bool(along & found))

@@ -1,13 +1,12 @@
 """Properties, and when an observation violates one.
 
 * Atomicity of k: the effect of k is never partial.
-* Prefix: an append leaves nothing, or a block-granular prefix of it.
+* Prefix: an append leaves nothing, all, or a prefix of whole blocks.
 * Ordering X -> Y: if any of Y's effect is there, X's effect is there in full.
 * Durability of k after a call: if the call returned before the crash, k's effect is there in full.
-* Collateral: everything that no operation was to change is as it was. If damage has a single suspect with an atomicity
-  property, it breaks that property instead. A half-done effect of one of two operations is collateral, too, if no
-  atomicity property covers both operations.
-"""
+* Collateral: everything that no operation was to change is as it was. If such damage has a single suspect (an operation
+  that may have done it), and an atomicity property is about that operation, the damage breaks that property instead. A
+  half-done effect that may be of either of two operations is collateral, too, if no atomicity property covers both."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,9 +51,10 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table. It is about the operations of its ``subjects``, ``spans`` and ``kinds``; an empty field
-    allows all. ``kinds`` allow only operations of one change. For an ordering, ``relations`` are between its two
-    operations; for durability, between the change and the target of ``call``."""
+    """One row of the table of properties. It is about the operations of its ``subjects``, ``spans`` and ``kinds``; an
+    empty field allows all. With ``kinds``, atomicity and ordering are only about operations that make a single change.
+    ``relations`` limits the question further. For an ordering, its two operations must have one of these relations to
+    each other. For durability, the change must have one of them to the target of ``call``."""
 
     name: str
     family: str
@@ -75,9 +75,11 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A property asked of some operations. The operations ``required`` must be there in full, or for atomicity not in
-    part. For an ordering they must be so if ``later`` is there; for durability, if ``returned`` had returned before
-    the crash. ``beside`` asks about everything that no operation was to change."""
+    """A property asked of some operations (by their numbers). Which rule it follows shows in the fields that are set.
+
+    For an ordering, ``required`` must be there in full if any of ``later`` is there. For durability, ``required`` must
+    be there in full if ``returned`` had returned before the crash. With neither field, ``required`` must not be there
+    in part. ``beside`` asks about everything that no operation was to change."""
 
     required: tuple[int, ...]
     later: int | None = None
@@ -92,8 +94,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A breach of a property by ``question``, with the evidence in one line. ``wrong`` is the incomplete operation, or
-    the damage. ``accounts`` has the facts of each operation of the question."""
+    """A breach of a property: an observation gives the wrong answer to ``question``. ``evidence`` says so in one line.
+    ``wrong`` is the incomplete operation, or the damage. ``accounts`` has the facts about each operation of the
+    question."""
 
     question: Question
     evidence: str
@@ -196,8 +199,8 @@ def is_clear(question: Question, reading: Reading) -> bool:
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """Return the breach of ``prop`` in ``observation``, which ``oracle`` has read as ``reading``; None without a
-    breach."""
+    """Return how ``observation`` breaks ``prop`` for the operations of ``question``; None if it does not. ``reading``
+    is what ``oracle`` has read in the observation."""
     found = _wrong(prop, question, history, reading)
     if found is None:
         return None
@@ -222,8 +225,8 @@ def _said(question: Question, history: History, reading: Reading, wrong: Account
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
-    """Return the operations to blame: the suspects of collateral damage, or the incomplete operations of
-    ``required``."""
+    """Return the operations to blame for a breach of ``prop``: the suspects of collateral damage, or those operations
+    of ``question.required`` that are incomplete. If none of these is incomplete, return all of them."""
     if question.beside:
         found = _beside(history, reading)
         return () if found is None else tuple(sorted(found.suspects))
@@ -232,8 +235,8 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage to a file in which a range moved. All its suspects, with operation ``number`` among them, had to be
-    durable."""
+    """Return damage to a file in which fallocate(2) shifted a range. Operation ``number`` must be one of its suspects,
+    and each suspect must have had to be durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -247,7 +250,8 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage that operation ``number`` may have done, if ``prop`` covers all suspects."""
+    """Return damage that operation ``number`` may have done. If other operations may have done it, too, ``prop`` must
+    be about each of them."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
@@ -255,9 +259,11 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """Return the first collateral damage, unless it breaks the atomicity of its only suspect. Otherwise return damage
-    that one of several atomic operations did. These must be in different rows of Table 1, and none may be known to
-    be partial."""
+    """Return damage that counts as collateral; None if there is none.
+
+    First comes damage to things that no operation was to change, unless its only suspect has an atomicity property,
+    which it then breaks. Otherwise return damage that one of several operations with atomicity properties did, if Table
+    1 has no common row for these, and bob does not know any of them to be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (
@@ -274,8 +280,8 @@ _ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)  # effects that ha
 
 
 def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
-    """Return whether one atomicity row of Table 1 covers all of the operations. Writes of several blocks share a
-    row."""
+    """Return whether one row of Table 1 asks for the atomicity of each of these operations. All writes of several
+    blocks have the same row."""
     rows = {
         (None, subject.span) if subject.span is Span.BLOCKS else (subject.effect, subject.span) for subject in several
     }

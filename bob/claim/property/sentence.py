@@ -17,8 +17,8 @@ JOURNAL, METADATA = "journal", "metadata"
 def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
-    """Return the sentence about the crash of ``line``, which breaks the property of ``question``. ``extents`` say how
-    much of each operation of the question is there, if bob knows."""
+    """Return the sentence about the crash of ``line``, which breaks a property for the operations of ``question``.
+    ``extents`` say how much of each of these operations is there, if bob knows."""
     if question.beside:
         return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:
@@ -52,8 +52,8 @@ def _name(operations: Sequence[Operation], number: int) -> str:
 
 
 def _lost(required: Sequence[int], extents: Mapping[int, EffectExtent]) -> int:
-    """Return the first operation of ``required`` that is lost in whole or in part. If none is, return the first that
-    may be."""
+    """Return the first operation of ``required`` that is lost in whole or in part. If none is surely lost, return the
+    first one that may be lost."""
     for here in ((EffectExtent.NOTHING, EffectExtent.PART, EffectExtent.BROKEN), (EffectExtent.UNCLEAR,)):
         if found := [number for number in required if extents.get(number) in here]:
             return found[0]
@@ -66,7 +66,8 @@ def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int,
 
 
 def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
-    """Return how operation ``number`` came to the medium, and when its write was sent (seconds)."""
+    """Return words that say how operation ``number`` came to the medium. Also return the time (seconds) when the write
+    that they are about was sent, if there is one."""
     called = next((event for event in line.events if isinstance(event, CallEvent) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
@@ -87,8 +88,8 @@ def _short(one: WriteEvent) -> str:
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return the first lost or torn write with data of operation ``number`` that decides. If no write of the crash
-    decides, return the first lost or torn write with such data."""
+    """Return the first lost or torn write with data of operation ``number``. If some write of the crash is known to
+    decide the outcome, only such a write counts."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 

@@ -22,21 +22,22 @@ class Shift:
         return at - self.length if at >= self.offset + self.length else None
 
     def moved(self, at: int) -> int:
-        """Return the offset, after the shift, of an end that was at ``at``. It is the end of the file or of a piece of
-        it."""
+        """Return the offset, after the shift, of a boundary that was at ``at``: the end of the file, or an end of a
+        piece of it."""
         return at if at <= self.offset else max(self.offset, at + self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of the byte at ``at``, if of all shifts only the shifts ``there`` happened, in order."""
+    """A way in which the byte at offset ``at`` may have come there. Of all shifts in the workload, only the shifts
+    ``there`` happened, in this order."""
 
     at: int
     there: tuple[Shift, ...] = ()
 
     def after(self, number: int) -> int | None:
-        """Return the byte's offset after operation ``number`` (0: in the initial tree); None if a later shift inserted
-        the byte."""
+        """Return the offset that the byte had after operation ``number`` (0: in the initial tree). Return None if a
+        later shift inserted the byte."""
         at: int | None = self.at
         for shift in reversed(self.there):
             if shift.number <= number or at is None:

@@ -1,6 +1,8 @@
-"""The identity of each observed name. A name is a place, *(directory, base name)*, so a move of a directory does not
-change the names in it. Several files and directories (*things*) may have had one name. Inode numbers distinguish
-them, or else contents do. If neither does, a name may be any of several things."""
+"""The identity of each name that bob observes after a crash.
+
+A name is a place: a pair *(directory, base name)*. So a move of a directory does not change the names in it. Several
+files and directories (*things*) of the workload may have had one name. bob distinguishes them by their inode numbers,
+or else by their contents. If neither does, a name may be any of several things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -45,7 +47,8 @@ class NamePlaces:
                 self.bearers[place] += new
 
     def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
-        """Return ``brought``. An exchange brings to one name whatever the other name may have had."""
+        """Return, for each operation, the places that it changes, each with all things that it may leave there. An
+        exchange of two names may bring to each name any thing that the other name may have had."""
         first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
@@ -72,7 +75,7 @@ class NamePlaces:
         return self._steps[number - 1].get(place)
 
     def lasting(self) -> list[tuple[NamePlace, int]]:
-        """Return the initial names that no operation changes, each with its file or directory."""
+        """Return the initial names that no operation changes, each with the file or directory that has it."""
         changed = frozenset().union(*self.changes)
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
@@ -130,8 +133,9 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things that ``place`` may be; None if bob cannot see the place. The set {None} says that nothing
-        is there, and an empty set that no thing of the workload is there."""
+        """Return the things of the workload that the name at ``place`` may be; None if bob cannot see the place. The
+        set {None} means that the name does not exist. An empty set means that the name exists, but is none of the
+        workload's things."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:
@@ -145,13 +149,13 @@ class Sightings:
         return frozenset(thing for path in paths for thing in self._who[path])
 
     def node(self, thing: int) -> Node | None:
-        """Return the file or directory ``thing`` as observed; None if it is missing, or if bob is not certain which it
-        is."""
+        """Return the file or directory ``thing`` as observed. Return None if it is missing, or if bob is not certain
+        which of the observed files it is."""
         paths = self._certain(thing)
         return self._tree.get(paths[0]) if paths else None
 
     def names(self, thing: int) -> int:
-        """Return the number of observed names of the file ``thing``. Names that no operation gave it count, too."""
+        """Return the number of observed names of the file ``thing``, including names that no operation gave it."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
         files = ((path, node) for path, node in self._tree.items() if node.kind == FileKind.FILE)
@@ -166,12 +170,13 @@ class Sightings:
         return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
 
     def sighted(self) -> Iterator[tuple[str, Node, frozenset[int]]]:
-        """Return every observed name, in order, with its node and the things that it may be."""
+        """Return every observed name, in order. With each come its node and the things of the workload that it may
+        be."""
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether no operation ever put a name at ``path``, although its directory may be one of the
-        workload's."""
+        """Return whether no operation ever put a name at ``path``. The directory of ``path`` may be one of the
+        workload's; otherwise, return False."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:

@@ -1,4 +1,5 @@
-"""The operations that Table 1 is about: overwrites, appends and directory operations, and the span of each write."""
+"""The classes of operations that Table 1 (bob's main table of properties) distinguishes: overwrites, appends and
+directory operations, and the span of each write."""
 
 from dataclasses import dataclass
 from enum import StrEnum

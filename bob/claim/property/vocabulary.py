@@ -1,5 +1,5 @@
-"""The words in the names of rows (``fsync-file.entry``) and in clauses (``durable fsync-file entry``): calls, parts of
-changes, units."""
+"""The words for calls, parts of changes, and units. They occur in the names of rows (``fsync-file.entry``), and in the
+clauses of models (``durable fsync-file entry``), which say what a file system guarantees."""
 
 from enum import StrEnum
 
@@ -24,12 +24,12 @@ class Call(StrEnum):
 class What(StrEnum):
     """The part of earlier changes that a call makes durable.
 
-    Some parts are about the call's target. ``entry`` is the name that the target was made with, ``names`` are its links
-    and renames, ``entries`` are the names in it, and ``parent`` is the entry of its parent. Parts that begin with
-    ``other`` are all earlier changes elsewhere; an append is any change of a size. Calls without a target, and
-    ``returned``, are about every file. Only rows, not clauses, ask for new and moved (linked, removed) entries, and for
-    ``everything``.
-    """
+    Some parts belong to the call's target, the file or directory that it syncs. ``entry`` is the name that the target
+    was made with, ``names`` are its links and renames, ``entries`` are the names in it, and ``parent`` is the entry of
+    its parent directory. Parts that begin with ``other`` belong to all earlier changes elsewhere; there, an append is
+    any change of a size. If a call has no target, and for the call ``returned``, a part belongs to every file. Three
+    parts occur only in rows, not in clauses: ``new-entries``, ``moved-entries`` (linked or removed ones, too) and
+    ``everything``."""
 
     DATA = "data"
     SIZE = "size"
