@@ -269,8 +269,8 @@ def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) ->
 
 
 def mostly_unknown(cells: Sequence[Answer]) -> Iterator[str]:
-    """Yield notes on the cells that hold with less than half of the torn states explored: the recording with most of
-    the others, and the main cause there."""
+    """Yield a note about each cell with the verdict HOLDS for which less than half of the torn states were explored.
+    The note names the recording that has most of the unexplored ones, and the main cause there."""
     by_recording: defaultdict[tuple[str, str, TornCause | None], list[str]] = defaultdict(list)
     for one in cells:
         if one.verdict is Verdict.HOLDS and one.states.is_mostly_torn_unknown:

@@ -11,8 +11,9 @@ from bob.subject import DEFAULT_AUDIT
 class Effort:
     """The limits of one exploration: the ``budget`` in mounts, and the ``seed`` of all draws. ``audit`` is the share (0
     to 1) of predicted or recalled states that bob mounts all the same. If not ``predicting``, bob knows only mounted
-    states. If ``closely``, outcomes include everything that a program could see. ``mixing`` says whether claims can
-    judge all mixtures of the data of two observations: these become known (:mod:`bob.observe.mixtures`)."""
+    states. If ``closely``, outcomes include everything that a program could see. bob looks for mixtures of the data of
+    two observations (:mod:`bob.observe.mixtures`) only if ``mixing`` returns True for the two: then bob can judge
+    claims on all mixtures."""
 
     budget: int
     seed: int

@@ -1,19 +1,20 @@
-"""Torn states in which files have some sectors from before a write and some from after it: *mixtures*.
+"""Mixtures: torn states in which files have some sectors from before a write and some from after it.
 
-The look reads the data of files, and copies it. A sector of it *passes through*: it decides some bytes of a file, and
-nothing else. So if mounted states show such sectors, every mixture of them is known: it is the same tree with these
-bytes. That is exact in number, since each sector is a part of a write (:mod:`bob.crash.units`).
+When bob looks at the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it
+decides some bytes of a file, and nothing else. If bob knows two states that differ only in such sectors, it also knows
+every *mixture* of them, in which each of these sectors is from one state or the other. Its tree is the same, but for
+these bytes. bob can count mixtures exactly, since each sector is a part of a write (:mod:`bob.crash.units`).
 
-A sector is a candidate if recovery read it, and if one place of one file shows its content. A sector behind the file's
-end, in the same block and write, is a candidate, too: no read shows it. This proves nothing yet: recovery may check
-what it reads, as btrfs checks data. So bob mounts *rows*, members of this mixture: all its sectors lost, all kept, and
-others until each two sectors were there in all four ways. Members that were mounted before count. If one is not the
-same tree with its own bytes, or if other places were read, bob drops the mixture. Random members beyond the rows
-follow: if one of them differs, a control has failed.
+A sector may pass through only if recovery read it, and if one place of one file shows its content. A sector behind the
+file's end, in the same block and write, may do so, too, since nothing shows it. This proves nothing yet: recovery may
+check what it reads, as btrfs checks data. So bob mounts some members of the mixture, its *rows*: one with all sectors
+from before, one with all from after, and others, until each two sectors were there in all four combinations. Members
+that were mounted for other reasons count, too. If a member does not have the same tree with its own bytes, or if
+recovery read other places, bob drops the mixture. Beside the rows, bob mounts random members. If one of these differs,
+a control has failed.
 
-The assumption is that a sector that passes through for two contents does so among any others. ext2, ext3, ext4 and xfs
-copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it.
-"""
+bob assumes that a sector that passes through with two contents does so whatever the other sectors are. ext2, ext3, ext4
+and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it."""
 
 from __future__ import annotations
 
@@ -49,8 +50,9 @@ DRAWN_ROWS = 8  # random choices of rows: bob takes the fewest rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CourseEnd:
-    """The end of a course: its ``outcome``, seen first in state number ``source``, and in ``read`` the content of each
-    sector that decided (or ``UNREAD``)."""
+    """The end of a course of recovery (what recovery reads, in order). The course has this ``outcome``, and state
+    number ``source`` was the first to show it. ``read`` has the content of each sector that decided the course, and
+    ``UNREAD`` for each other sector."""
 
     outcome: int
     source: int
@@ -63,8 +65,9 @@ class CourseEnd:
 
 @dataclass(frozen=True, slots=True)
 class DataSector:
-    """A sector of data: its ``place`` among the composer's sectors, the ``part`` of a write there, and the ``offset``
-    (bytes) at which the file with the names ``paths`` shows it. Behind a file's end there are no paths."""
+    """A sector with data of a file. ``place`` is its index among the composer's sectors, and ``part`` is the part of a
+    write that it belongs to. The file with the names ``paths`` shows it at ``offset`` (bytes). A sector behind a file's
+    end has no paths."""
 
     place: int
     part: int
@@ -74,8 +77,11 @@ class DataSector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """The states that show recovery what ``leaf`` did, but for the ``free`` sectors. ``read`` has what they share,
-    ``cubes`` are these states, and ``torn`` is the number of torn ones. The free sectors are ``parts`` of writes."""
+    """The states in which recovery reads what it read in the course that ends at ``leaf``, but for the ``free``
+    sectors. These may have any content.
+
+    ``read`` has the content of each other sector that recovery read. ``cubes`` are the states of the mixture, and
+    ``torn`` is how many of them are torn. ``parts`` are the parts of writes that the free sectors belong to."""
 
     leaf: CourseEnd
     free: tuple[DataSector, ...]
@@ -93,11 +99,12 @@ class Mixture:
 
     @property
     def every(self) -> int:
-        """The mask of all parts. In a mask, bit n is part n of ``parts``."""
+        """The mask in which all parts of the mixture are set. In a mask, bit n stands for part n of ``parts``."""
         return (1 << len(self.parts)) - 1
 
     def kept(self, contents: Contents) -> int | None:
-        """Return the mask of the parts that a state with these contents has; None if it is not in the mixture."""
+        """Return the mask of the parts that are on the disk in a state with these ``contents``. Return None if the
+        state is not in the mixture."""
         shared = self.read != UNREAD
         if (contents[shared] != self.read[shared]).any():
             return None
@@ -106,20 +113,21 @@ class Mixture:
         return _mask([number for number, part in enumerate(self.parts) if contents[place_of[part]]])
 
     def has(self, leaf: CourseEnd) -> bool | None:
-        """Return whether all states of ``leaf`` are in the mixture (True), or none (False); None if bob cannot say."""
+        """Return True if all states of the course that ends at ``leaf`` are in the mixture, False if none is. Return
+        None if bob cannot say."""
         shared = self.read != UNREAD
         if (leaf.places & shared & (leaf.read != self.read)).any():
             return False
         return True if leaf.places[shared].all() else None
 
     def is_apart(self, other: Mixture) -> bool:
-        """Return whether no state is in both."""
+        """Return whether the two mixtures have no state in common."""
         shared = (self.read != UNREAD) & (other.read != UNREAD)
         return bool((self.read != other.read)[shared].any())
 
 
 class Mixtures:
-    """The mixtures of the mounted states that ``known`` has."""
+    """A search for mixtures around the mounted states, whose reads the tree ``known`` has."""
 
     def __init__(self, known: ReadTree, plan: Plan, findings: OutcomeTable) -> None:
         self._known, self._plan, self._findings = known, plan, findings
@@ -128,7 +136,8 @@ class Mixtures:
         self._places = {sector: place for place, sector in enumerate(plan.composer.sectors.tolist())}
 
     def worth(self, taken: Sequence[Mixture]) -> list[tuple[Mixture, int]]:
-        """Return the largest mixtures apart from those ``taken``, each with its number of unknown torn states."""
+        """Return the largest mixtures that have no state in common with those already ``taken``. With each comes the
+        number of its torn states that are in no known course."""
         leaves = self._leaves() or []
         legal = self._plan.nothing_explored().legal_torn
         possible: dict[bytes, Mixture] = {}
@@ -142,7 +151,7 @@ class Mixtures:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the courses are few enough to compare mixtures with them."""
+        """Whether there are so few courses that bob can compare each mixture with all of them."""
         return self._leaves() is not None
 
     def more(self, mixture: Mixture) -> int | None:
@@ -151,7 +160,7 @@ class Mixtures:
         return None if leaves is None else self._more(mixture, leaves)
 
     def member(self, mixture: Mixture, random: Random) -> CrashState:
-        """Return a state of ``mixture``, each with the same probability."""
+        """Return a random state of ``mixture``. Each of its states has the same probability."""
         legal = self._plan.parts.legal
         number = random.randrange(sum(legal.count(cube) for cube in mixture.cubes))
         for cube in mixture.cubes:
@@ -161,7 +170,8 @@ class Mixtures:
         return legal.sample(cube, random)
 
     def row(self, mixture: Mixture, kept: int) -> CrashState | None:
-        """Return a state of ``mixture`` with just these of its parts; None if none is legal."""
+        """Return a state of ``mixture`` in which exactly the parts of the mask ``kept`` are on the disk. Return None if
+        such a state is not legal."""
         parts, legal = mixture.parts, self._plan.parts.legal
         there = _mask([part for number, part in enumerate(parts) if kept >> number & 1])
         lost = _mask(parts) ^ there
@@ -169,7 +179,8 @@ class Mixtures:
         return next((legal.some(cube) for cube in some if legal.count(cube)), None)
 
     def is_shown(self, mixture: Mixture, state: CrashState, outcome: int) -> bool:
-        """Return whether ``outcome`` is that of the leaf, with the bytes of the free sectors in ``state``."""
+        """Return whether ``outcome`` is what the mixture predicts for ``state``: the outcome of the mixture's leaf, but
+        with the bytes that the free sectors have in ``state``."""
         wanted, found = (json.loads(self._findings.found[number]) for number in (mixture.leaf.outcome, outcome))
         if found["tree"] is None or found["tree"].keys() != wanted["tree"].keys():
             return False
@@ -188,12 +199,13 @@ class Mixtures:
         return bool(wanted == found)
 
     def reads_alike(self, mixture: Mixture, state: CrashState) -> bool:
-        """Return whether recovery of the mounted ``state`` was decided in the same places as that of the leaf."""
+        """Return whether the same sectors decided the course of the mounted ``state`` as that of the mixture's leaf."""
         read = _read(self._known, self._plan.composer.contents(state))
         return read is not None and np.array_equal(read, mixture.leaf.places)
 
     def _leaves(self) -> list[CourseEnd] | None:
-        """Return the ends of all courses; None if recovery forgets, or if there are too many."""
+        """Return the ends of all known courses. Return None if there are too many, or if recovery forgets what it
+        reads."""
         if self._known.forgets:
             return None
         found: list[CourseEnd] = []
@@ -244,8 +256,9 @@ class Mixtures:
         return tuple(sector for sector in free if sector.part not in decided)
 
     def _behind(self, leaf: CourseEnd, free: Sequence[DataSector], sizes: Mapping[str, int]) -> Iterator[DataSector]:
-        """Yield the sectors behind the ends of files that share block and write with a sector of ``free``: a write has
-        the data of one file."""
+        """Yield the sectors behind the ends of files. Such a sector must be in the same block as a sector of ``free``,
+        and the same write must have written both. Then it belongs to the same file, since a write has the data of one
+        file."""
         composer, alone = self._plan.composer, self._torn.alone
         taken = {sector.place for sector in free}
         for sector in free:
@@ -273,7 +286,8 @@ class Mixtures:
         return mixture.torn - known
 
     def _cubes(self, read: Contents) -> list[Cube] | None:
-        """Return all states with these contents; None if they are too many cubes."""
+        """Return all legal states in which the sectors have the contents ``read`` (``UNREAD``: any content), as cubes.
+        Return None if there are too many cubes."""
         places = np.flatnonzero(read != UNREAD)
         return self._torn.showing(places, read[places])
 
@@ -286,7 +300,8 @@ class Mixtures:
 
 
 class _ShownData:
-    """The sectors that the files of an outcome show, and the ``paths`` and ``sizes`` (bytes) of these."""
+    """The sectors of data that the files of an outcome show. ``paths`` has the names of each file, and ``sizes`` its
+    size in bytes."""
 
     def __init__(self, findings: OutcomeTable, outcome: int, content: Any) -> None:
         self.paths: dict[Any, tuple[str, ...]] = {}
@@ -313,19 +328,22 @@ class _ShownData:
                         self._tails.append((shown, file, offset))
 
     def find(self, data: bytes) -> tuple[Any, int] | None:
-        """Return file and offset of the only place that shows this sector; None without one, or with several."""
+        """Return the file and the offset that show a sector with these bytes. Return None if no place shows them, or if
+        several do."""
         found = set(self._whole.get(data, ()))
         found |= {(file, offset) for shown, file, offset in self._tails if data.startswith(shown)}
         return found.pop() if len(found) == 1 else None
 
 
 def missing_rows(count: int, have: Sequence[int], chance: Random, most: int) -> list[int] | None:
-    """Return masks of ``count`` bits: with ``have``, each two bits are 00, 01, 10 and 11 in some. None if they are more
-    than ``most``, or if there are more than ``MOST_PARTS`` bits.
+    """Return the rows that bob must mount in addition to the rows ``have``. A row is a mask of ``count`` bits. For each
+    two bits, the rows together have all four combinations 00, 01, 10 and 11. Return None if more than ``most`` rows are
+    missing, or if there are more than ``MOST_PARTS`` bits.
 
-    First come no bit and all bits, unless ``have`` has them. Then each two bits must differ in both ways: so if a bit's
-    *word* says in which further rows it is, no word may contain another. Of k rows, C(k, k/2) words are like that
-    (Sperner's theorem). Rows that ``have`` makes unnecessary are left out."""
+    The row without a bit and the row with all bits come first, unless ``have`` has them. For each two bits, further
+    rows must have the first bit without the second, and the second without the first. So the set of rows that have a
+    bit (its *word*) must not contain the word of another bit. With k rows, there are C(k, k/2) such words (Sperner's
+    theorem). Rows that ``have`` makes unnecessary are left out."""
     if count > MOST_PARTS:
         return None
     pure = [mask for mask in (0, (1 << count) - 1) if mask not in have]
@@ -346,7 +364,8 @@ def missing_rows(count: int, have: Sequence[int], chance: Random, most: int) -> 
 
 
 def _needed(rows: Sequence[int], missing: NDArray[np.bool_], count: int) -> list[int]:
-    """Return as many of ``rows`` as it takes to show all that is ``missing``, each time what shows the most."""
+    """Return some of ``rows`` that together show everything ``missing``. ``missing`` marks pairs of bits: a row shows a
+    pair if it has the first bit and lacks the second. The row that shows the most comes first."""
     found, left = list[int](), {row: _differing(row, count) for row in rows}
     while missing.any():
         best = max(left, key=lambda row: int((missing & left[row]).sum()))
@@ -356,14 +375,15 @@ def _needed(rows: Sequence[int], missing: NDArray[np.bool_], count: int) -> list
 
 
 def _differing(mask: int, count: int) -> NDArray[np.bool_]:
-    """Return for each two bits whether ``mask`` has the first and lacks the second."""
+    """Return a table of all pairs of bits. It is True for a pair if ``mask`` has the first bit and lacks the second."""
     bits = np.array([mask >> number & 1 for number in range(count)], dtype=np.bool_)
     shown: NDArray[np.bool_] = np.logical_and.outer(bits, ~bits)
     return shown
 
 
 def _read(known: ReadTree, contents: Contents) -> NDArray[np.bool_] | None:
-    """Return which sectors decided the course of a state; None if it is not known."""
+    """Return, for each sector, whether its content decided the course of the state with these ``contents``. Return None
+    if the course is not known."""
     read = np.zeros(len(contents), dtype=np.bool_)
     node = known.root
     while node.outcome is None:

@@ -49,8 +49,9 @@ class ExploredState(NamedTuple):
 
 
 class MixedStates(NamedTuple):
-    """Torn ``states`` of one mixture (:mod:`bob.observe.mixtures`) that no other state speaks for. Each has the tree of
-    the explored states ``rows`` (indexes), with each sector of data from the first or from the second of these."""
+    """Torn ``states`` of one mixture (:mod:`bob.observe.mixtures`), without those that an explored state already stands
+    for. ``rows`` are the indexes of explored states. Each of the torn states has the tree of these explored states.
+    Each sector of data in it is as in the first or as in the second of ``rows``."""
 
     states: Count
     rows: tuple[int, ...]
@@ -86,11 +87,10 @@ class Observations:
 
     ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better.
     ``earlier_loss`` says why an earlier guest was lost. A ``final`` loss is a contradiction between mounts, so another
-    guest does not help. ``normal`` troubles also occur if the recording has no writes. The kernel did not repeat
-    ``passing`` troubles. The ``mixtures`` are not in ``coverage``: only claims that are judged sector by sector may
-    count them. Unless ``coverage`` has most torn states, ``unknown_torn`` has the causes why others are unknown, in a
-    sample.
-    """
+    guest does not help. ``normal`` has troubles that also occur without any write of the recording on the disk.
+    ``passing`` has complaints that the kernel did not repeat on another mount. ``coverage`` lacks the ``mixtures``:
+    only claims that bob judges sector by sector may count them. ``unknown_torn`` has the causes why torn states are
+    unknown, from a sample; it is empty if ``coverage`` has most torn states."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable

@@ -1,8 +1,9 @@
-"""Finding the outcomes of many crash states by mounting few of them.
+"""The search for the outcomes of many crash states by mounts of few of them.
 
-bob predicts the single states whose outcome follows from earlier reads (:mod:`bob.observe.predict`), and mounts one of
-each other kind. Then it divides all legal states by the course of recovery. If a control (:mod:`bob.observe.controls`)
-has another outcome than predicted, bob trusts only mounts.
+From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). States that it cannot
+predict come in kinds, and bob mounts one of each kind. Then it divides all legal states by the course of recovery (what
+recovery reads, in order). bob mounts some predicted states as controls (:mod:`bob.observe.controls`). If one has
+another outcome than predicted, bob trusts only mounts.
 
 An example. Recovery reads sector 1, and if that is new, sector 2; three writes are pending, to the sectors 1, 2, 3.
 Three mounts give the outcomes of all eight states: recovery never reads sector 3.
@@ -53,12 +54,13 @@ MOST_PARTS = 20_000  # divisions of a workload's legal states: each takes about 
 
 
 class Misprediction(BobError):
-    """A mounted state had another outcome than predicted."""
+    """The error of a mounted state that had another outcome than predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The divided legal states of whole writes: all of them if ``is_complete``."""
+    """The legal states of whole writes, divided into ``courses`` of recovery. If ``is_complete``, each of these states
+    is in one of the courses."""
 
     courses: Sequence[Course] = ()
     is_complete: bool = False
@@ -66,8 +68,9 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """The number of legal ``states`` that each state represents, if not one; ``whole`` excludes torn ones. No state
-    represents the ``mixtures``."""
+    """The numbers of legal states that explored states stand for, by the number of the explored state. ``states``
+    counts all of them, and ``whole`` only those without torn writes. A state that is in neither stands for itself. No
+    explored state stands for the ``mixtures``."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
@@ -75,9 +78,11 @@ class StateCounts:
 
 
 class Rounds:
-    """The outcomes of a workload's crash states, as they become known. Call :meth:`observe` and :meth:`check`,
-    :meth:`divide`, :meth:`observe`, perhaps :meth:`mix`, then :meth:`count`, :meth:`look_around`, and :meth:`settle`
-    (also in between): then all outcomes in ``mounts`` are trusted."""
+    """The outcomes of a workload's crash states, as they become known.
+
+    Call :meth:`observe`, :meth:`check` and :meth:`divide`, then :meth:`observe` for torn states, and perhaps
+    :meth:`mix`. Then call :meth:`count`, :meth:`look_around` and :meth:`settle`. After that, all outcomes in ``mounts``
+    are trusted. :meth:`settle` can also be called in between."""
 
     def __init__(
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None
@@ -97,8 +102,8 @@ class Rounds:
         self._unjudged: list[Mixture] = []
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
-        """Find the outcomes of more states; only ``counted`` ones count as progress. Raises Misprediction, and whatever
-        the session raises; the trusted part of ``mounts`` stays."""
+        """Find the outcomes of more ``states``. They count as progress only if ``counted``. Raises Misprediction, and
+        the errors of the session; the trusted outcomes in ``mounts`` remain."""
         window = self.ledger.add(states)
         contents = {number: self._plan.composer.contents(self.ledger.states[number]) for number in window}
         waiting = dict(contents)
@@ -116,13 +121,15 @@ class Rounds:
         self.controls.chosen.update(number for number, one in applied.items() if one is None)
 
     def check(self, states: Sequence[CrashState]) -> None:
-        """Mount some of the observed ``states`` whose outcome was predicted, or all if they are few."""
+        """Choose some of the observed ``states`` whose outcome was predicted, or all if they are few. :meth:`settle`
+        mounts them."""
         wanted = set(states)
         known = enumerate(self.ledger.states)
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
 
     def divide(self) -> Division:
-        """Find the outcomes of all legal states of whole writes if few mounts suffice. Raises as :meth:`observe`."""
+        """Find the outcomes of all legal states of whole writes, if that takes few enough mounts. Raises the errors of
+        :meth:`observe`."""
         first = len(self.ledger.states)
         courses = Courses(self.known, self._plan.legal, self._plan.composer)
         parts, mounts, spent = MOST_PARTS, 0, 0
@@ -147,8 +154,9 @@ class Rounds:
         return Division(courses.settled, courses.is_complete)
 
     def mix(self) -> None:
-        """Find mixtures by at most a sixth of the budget, and not more mounts than so far, until most of the torn
-        states are known. Raises as :meth:`observe`; Misprediction if a random member shows other data than it has."""
+        """Find mixtures (:mod:`bob.observe.mixtures`) until most of the torn states are known. That takes at most a
+        sixth of the budget, and at most as many mounts as bob has already made for this workload. Raises the errors of
+        :meth:`observe`, and Misprediction if a member of a mixture shows other data than its sectors have."""
         if self._effort.mixing is None or self.known.forgets or self._session.forgets:
             return
         chance = Random(f"{self._effort.seed} mixtures")
@@ -187,21 +195,23 @@ class Rounds:
         return sum(course.states - plan.legal.count(plan.parts.whole(course.cube)) for course in courses)
 
     def _rows(self, found: Mixtures, mixture: Mixture, chance: Random, most: int) -> list[CrashState] | None:
-        """Return the members to mount; None if they are more than ``most``, or if one is not legal."""
+        """Return the members of ``mixture`` that bob must still mount to know the mixture. Return None if these are
+        more than ``most``, or if one of them is not legal."""
         have = [kept for number in self._inside(mixture) if (kept := self._kept(mixture, number)) is not None]
         masks = missing_rows(len(mixture.parts), have, chance, most)
         states = [found.row(mixture, mask) for mask in masks or ()]
         return None if masks is None or None in states else [state for state in states if state is not None]
 
     def _inside(self, mixture: Mixture) -> list[int]:
-        """Return the mounted members of ``mixture``, by whatever reason bob mounted them."""
+        """Return the numbers of the mounted states that are members of ``mixture``, whatever bob mounted them for."""
         return [number for number in sorted(self.mounts.mounted) if self._kept(mixture, number) is not None]
 
     def _kept(self, mixture: Mixture, number: int) -> int | None:
         return mixture.kept(self._plan.composer.contents(self.ledger.states[number]))
 
     def _random_unknown(self, chance: Random) -> CrashState | None:
-        """Return a random torn state that neither a course nor a mixture has; None if it is hard to find."""
+        """Return a random torn state whose outcome is unknown: it is in no known course, and in no mixture that bob has
+        taken. Return None if such a state is hard to find."""
         for _ in range(MOST_DRAWN):
             state = self._plan.parts.legal.sample(Cube(), chance)
             if state.torn and self._is_unknown(self._plan.composer.contents(state)):
@@ -213,8 +223,9 @@ class Rounds:
         return not mixed and isinstance(self.known.find(contents), Gap)
 
     def _mix(self, found: Mixtures, mixture: Mixture, rows: Sequence[CrashState], chance: Random) -> int:
-        """Take the mixture if its ``rows`` and its mounted and random members show what they should. Return the number
-        of mounts, without those of random members that the audit wants."""
+        """Mount the members ``rows`` of ``mixture``, and then random members. Take the mixture if each mounted member
+        shows what the mixture predicts. Return the number of mounts, but count only one for the random members: the
+        audit wants the others."""
         assert self._effort.mixing is not None
         mounted = len(rows)
         pure = [state for state in rows if self._is_pure(mixture, state)]
@@ -246,7 +257,8 @@ class Rounds:
         return mounted + 1
 
     def _member(self, found: Mixtures, mixture: Mixture, chance: Random) -> CrashState | None:
-        """Return a random member that was not mounted yet; None if it is hard to find."""
+        """Return a random member of ``mixture`` that is in no known course. Return None if such a member is hard to
+        find."""
         drawn = (found.member(mixture, chance) for _ in range(MOST_DRAWN))
         return next(
             (state for state in drawn if isinstance(self.known.find(self._plan.composer.contents(state)), Gap)), None
@@ -259,7 +271,8 @@ class Rounds:
         return found.is_shown(mixture, self.ledger.states[number], self.ledger.found[number])
 
     def _shows(self, found: Mixtures, mixture: Mixture, numbers: Iterable[int]) -> bool:
-        """Return whether all these members have the tree that their sectors make, and were read in the same places."""
+        """Return whether each of these members of ``mixture`` shows what the mixture predicts. Its tree must have the
+        bytes of its own sectors, and the same sectors must have decided its course as that of the mixture's leaf."""
         return all(
             self._is_shown(found, mixture, number) and found.reads_alike(mixture, self.ledger.states[number])
             for number in numbers
@@ -276,8 +289,9 @@ class Rounds:
                 )
 
     def count(self, division: Division) -> StateCounts:
-        """Count how many legal states each state represents. Raises Misprediction. The easiest state of each outcome
-        represents all states of its known courses that have no entry of their own."""
+        """Count how many legal states each explored state stands for. The easiest state of an outcome stands for all
+        states in the known courses with this outcome, except those that were explored themselves. Raises
+        Misprediction."""
         for course in division.courses:
             state = self._plan.legal.some(course.cube)
             if self.ledger.is_easier(state, course.outcome):
@@ -317,7 +331,8 @@ class Rounds:
         return replace(counts, mixtures=tuple(self._mixed()))
 
     def look_around(self, counts: StateCounts) -> None:
-        """Predict neighbours of the easiest states, to see which write makes the difference; they represent none."""
+        """Predict the outcomes of neighbours of the easiest states. A neighbour differs in one write, so it shows
+        whether that write decides the outcome. Neighbours count as no further states."""
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [
@@ -334,7 +349,8 @@ class Rounds:
         self.ledger.rank(range(first, len(self.ledger.states)))
 
     def settle(self) -> None:
-        """Mount a sample of predicted and recalled states, compare, and trust all. Raises as :meth:`observe` does."""
+        """Mount the chosen controls: some predicted states, and some whose outcome comes from another workload. If each
+        has the expected outcome, trust all outcomes. Raises the errors of :meth:`observe`."""
         chosen = {*self.controls.chosen, *self.ledger.easiest()} - self.mounts.mounted
         again = self.controls.of_recalled(self.mounts.recalled)
         anew = self.controls.chosen.union(again)
@@ -346,7 +362,8 @@ class Rounds:
         self.mounts.believe_all()
 
     def causes(self, counts: StateCounts, subject: Subject) -> tuple[CauseCount, ...]:
-        """Return why torn states are unknown, from a sample; nothing if most count as known."""
+        """Return the causes why the outcomes of torn states are unknown, with their numbers in a sample. Return none if
+        the outcomes of most torn states are known."""
         torn = sum(
             states - counts.whole.get(number, 0)
             for number, states in counts.states.items()
@@ -382,14 +399,14 @@ class Rounds:
                 yield MixedStates(more, rows)
 
     def _numbers(self, states: Sequence[CrashState]) -> list[int]:
-        """Return the numbers of these states, after they were observed."""
+        """Observe those of ``states`` that have not been observed yet. Return the numbers of all of them."""
         self.observe([state for state in dict.fromkeys(states) if self.ledger.number_of(state) is None], counted=False)
         numbers = map(self.ledger.number_of, states)
         return [number for number in numbers if number is not None]
 
     def _worth(self, courses: Courses) -> int:
-        """Return how many mounts a full division may take: three budgets; 0 if it would probably take more than two. If
-        recovery forgets, it is two budgets."""
+        """Return how many mounts a full division may take: three budgets, or two if recovery forgets what it reads. If
+        the division would probably take more than two budgets, return 0."""
         budget = self._effort.budget
         if self._session.forgets:
             return 2 * budget
@@ -447,7 +464,8 @@ class Rounds:
         return number
 
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
-        """Predict what can be, and take it out of ``waiting``. Return one state of each other kind."""
+        """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. The remaining states
+        are of several kinds, by the read whose result is new. Return one state of each kind."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}
@@ -474,14 +492,16 @@ class Rounds:
             raise self._mispredicted(number, found.one, found.other) from None
 
     def _speaks_for_itself(self, number: int, outcome: int) -> int:
-        """Return 1 for a mounted state with another outcome than its course, since it was repaired; else 0."""
+        """Return 1 if the state was mounted and has another outcome than the other states of its course: bob repaired
+        it. Otherwise return 0: the state counts with its course."""
         found = self.ledger.found[number]
         if found != outcome and not self._session.findings.repaired(found):
             raise self._mispredicted(number, outcome, found)
         return int(found != outcome)
 
     def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "the reads of recovery") -> Misprediction:
-        """Distrust all predicted and recalled outcomes. Return the error."""
+        """Distrust all outcomes that bob did not see in a mount for this workload. Return the error about state
+        ``number``."""
         self.mounts.believe_own()
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"

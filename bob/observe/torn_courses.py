@@ -22,8 +22,8 @@ MOST_CUBES = 64
 
 
 class TornCourses:
-    """A search for the courses of torn states. ``alone`` has, for each of the composer's sectors, the part of the only
-    write there (-1: several write there)."""
+    """A search for the courses of torn states. ``alone`` has, for each of the composer's sectors, the number of the
+    part that writes to it. It is -1 if several writes do."""
 
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
@@ -64,12 +64,14 @@ class TornCourses:
         return sorted(found, key=self._parts.legal.count, reverse=True)[:MOST_CUBES] if node.forgets else found
 
     def showing(self, places: Indexes, contents: NDArray[np.int32]) -> list[Cube] | None:
-        """Return all legal states with these contents; None if they are more than ``MOST_CUBES`` cubes."""
+        """Return all legal states that have these ``contents`` at ``places``, as cubes. Return None if they are more
+        than ``MOST_CUBES`` cubes."""
         cubes, is_all = self._showing([Cube()], places, contents)
         return cubes if is_all else None
 
     def _showing(self, cubes: Sequence[Cube], places: Indexes, contents: NDArray[np.int32]) -> tuple[list[Cube], bool]:
-        """Return the parts of ``cubes`` with these contents, and whether these are all."""
+        """Divide ``cubes``, and return the cubes whose states have these ``contents`` at ``places``. Also return
+        whether these are all such cubes, since the number of cubes has a limit."""
         alone = self.alone[places] >= 0
         there = alone & (self._content[places] == contents)
         lost = alone & ~there

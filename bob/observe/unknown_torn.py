@@ -1,5 +1,5 @@
-"""Why the outcomes of torn states are unknown: what recovery or the look reads in some random ones, and did not read in
-any mounted state."""
+"""The causes why the outcomes of torn states are unknown. bob draws some random torn states with an unknown outcome.
+The cause is what recovery, or the look at the files, reads in them, and did not read in any mounted state."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,12 +21,16 @@ SAMPLED = 100  # random torn states
 
 
 class TornCause(StrEnum):
-    """The reason why a torn state is unknown, or does not count. ``METADATA`` is all that is neither in a journal nor
-    file data. ``APPENDED`` data is new at its place on the disk, ``OVERWRITTEN`` data is not. ``SEVERAL_WRITES``
-    wrote data to one place. ``BUDGET``: the state is in a mixture that would take too many mounts. ``MIXED``: it is in
-    a known mixture, but the claim is not judged sector by sector. ``UNJUDGED``: no claim is, in its mixture.
-    ``UNMOUNTABLE``: it does not mount. ``UNCOUNTED``:
-    bob knows its outcome, but cannot count all such states."""
+    """The cause why a torn state is unknown, or does not count for a claim.
+
+    The first five causes say what recovery reads: ``METADATA`` is all that is neither in a journal nor file data,
+    ``SEVERAL_WRITES`` is data to whose place several writes wrote, ``APPENDED`` is data at a place without earlier
+    data, and ``OVERWRITTEN`` is data over other data.
+
+    The other causes are these. ``BUDGET``: the state is in a mixture (:mod:`bob.observe.mixtures`) that would take too
+    many mounts. ``MIXED``: the state is in a known mixture, but bob does not judge the claim sector by sector.
+    ``UNJUDGED``: it is in a mixture for which bob judges no claim sector by sector. ``UNMOUNTABLE``: the state does not
+    mount. ``UNCOUNTED``: bob knows the state's outcome, but cannot count all such states."""
 
     JOURNAL = "journal"
     METADATA = "metadata"
@@ -41,7 +45,7 @@ class TornCause(StrEnum):
 
 
 class CauseCount(NamedTuple):
-    """How many ``states`` of a random sample have this ``cause``."""
+    """The number of ``states`` in a random sample that are unknown for this ``cause``."""
 
     cause: TornCause
     states: int
@@ -56,9 +60,10 @@ def causes_of_unknown(
     is_mounted: Callable[[int], bool],
     counted: int,
 ) -> tuple[CauseCount, ...]:
-    """Return the causes in a sample of torn states, the most frequent first. ``of_mixtures`` returns the cause for
-    contents in mixtures, ``is_mounted`` says whether an outcome is of a state that mounts. ``counted`` torn states
-    are known."""
+    """Return the causes why torn states are unknown, from a sample of torn states. The most frequent cause comes first.
+
+    ``of_mixtures`` returns the cause for a state in a mixture, by its contents; None for other states. ``is_mounted``
+    says whether an outcome is one of a state that mounts. ``counted`` is the number of torn states that are known."""
     random = Random(f"{seed} unknown")
     drawn = (plan.parts.legal.sample(Cube(), random) for _ in range(SAMPLED))
     found, blocks, mounting = Counter[TornCause](), _SectorKinds(plan, subject), 0
@@ -82,7 +87,9 @@ def causes_of_unknown(
 
 
 def new_places(gap: Gap) -> NDArray[np.intp]:
-    """Return where the content at a gap differs from the most alike one that bob knows; everywhere if it knows none."""
+    """Return the sectors whose content is new at this gap (a read that found a content which no mounted state had
+    there). They differ from the known content that is most alike. If no content is known there, return all sectors of
+    the read."""
     if gap.node.places is None:
         return np.zeros(0, dtype=np.intp)
     content = np.frombuffer(gap.content, dtype=np.int32)
@@ -93,7 +100,7 @@ def new_places(gap: Gap) -> NDArray[np.intp]:
 
 
 class _SectorKinds:
-    """The contents of a plan's sectors, by kind."""
+    """The causes that stand for the sectors of a plan, by what the sectors contain."""
 
     def __init__(self, plan: Plan, subject: Subject) -> None:
         self._plan = plan

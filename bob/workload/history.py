@@ -22,9 +22,8 @@ class FileKind(StrEnum):
 
 @dataclass(slots=True)
 class Thing:
-    """A file, directory or other object, independent of its names. ``identity`` is unique within the history. ``born``
-    is the number of the operation that created it. ``target`` is the target of a symbolic link; for a special file, it
-    has words that say what the file is."""
+    """A file, directory or other object, independent of its names. ``identity`` is unique within the history.
+    ``target`` is the target of a symbolic link; for a special file, it has words that say what the file is."""
 
     identity: int
     kind: FileKind

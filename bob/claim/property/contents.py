@@ -179,11 +179,11 @@ class FileStory:
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def is_mixed_by_bytes(self, one: bytes, other: bytes) -> bool:
-        """Return whether each byte of any mixture of the two contents says the same of each operation as it does there.
+        """Return whether each byte means the same in any mixture of the two contents: the fact that it shows about an
+        operation does not depend on the other bytes.
 
-        So it is if they differ only in data of operations, and if all of the data of such an operation shows, byte by
-        byte, just one operation or the initial contents, and no zeros: these may be holes.
-        """
+        This is so under two conditions. The contents differ only in data of operations. Each byte of the data of such
+        an operation shows exactly one operation, or the initial contents, and is not zero (zeros may be a hole)."""
         if self._shifts or len(one) != len(other):
             return False
         contents = [np.frombuffer(content, dtype=np.uint8) for content in (one, other)]
@@ -380,7 +380,8 @@ def _changes(history: History, identity: int) -> Iterator[ContentChange]:
 
 
 def _shows(content: NDArray[np.uint8], span: slice, start: int, data: bytes) -> NDArray[np.int64]:
-    """Return 1 for each byte of ``span`` of ``content`` that is as in ``data``, which begins at ``start``, else 0."""
+    """Return, for each byte of ``span`` of ``content``, 1 if it is equal to the byte of ``data`` at the same offset,
+    otherwise 0. ``data`` begins at offset ``start``."""
     shows = np.zeros(span.stop - span.start, dtype=np.int64)
     low, high = max(start, span.start), min(start + len(data), span.stop)
     if low < high:

@@ -171,15 +171,17 @@ class JudgedCase:
         return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing), cause)
 
     def _main_cause(self, coverage: States, *, is_mixed: bool) -> TornCause | None:
-        """Return why torn states do not count for a property; None if bob did not look for the cause."""
+        """Return the most frequent cause why torn states do not count for a property. Return None if bob did not look
+        for causes."""
         counts_all = is_mixed and all(map(self._is_judged_by_rows, self._mixtures))
         causes = (one.cause for one in self._unknown_torn)
         return next((cause for cause in causes if not (counts_all and cause is TornCause.MIXED)), None)
 
     @cached_property
     def _coverage_with_mixtures(self) -> States:
-        """The coverage with the mixtures. A property of theirs holds if it holds in their rows, which have each two
-        sectors in all ways. Properties of calls are left out: they may depend on all sectors of an operation."""
+        """The coverage with the torn states of the mixtures. In a mixture's rows, each two sectors occur in all four
+        combinations. So a property that holds in the rows holds in all of the mixture. This is not so for properties of
+        calls, which may depend on all sectors of an operation."""
         more = sum(mixture.states for mixture in self._mixtures if self._is_judged_by_rows(mixture))
         explored = self.coverage.explored + more
         is_all = explored == self.coverage.legal_sectors
@@ -255,8 +257,9 @@ class JudgedCase:
 
 
 def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
-    """Return what says whether properties are judged sector by sector in any mixture of two observations; None if none
-    of the workload's is, since its crashes come after a call's return."""
+    """Return a function that takes two observations. It returns whether bob can judge properties on any mixture of the
+    two, sector by sector. Return None if bob cannot do so for this workload, since its crashes come after a call's
+    return."""
     if case.workload.at is not At.ANY:
         return None
     history, _setup, _performed = simulate(case.workload)

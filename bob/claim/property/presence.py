@@ -84,13 +84,13 @@ class Oracle:
         return Reading(tuple(presences), *several, frozenset(whole))
 
     def is_mixed_by_sectors(self, one: Observation, other: Observation) -> bool:
-        """Return whether no rule about any mixture of the two depends on more than two of its sectors.
+        """Return whether bob can judge every mixture of the two observations by pairs of sectors. A mixture has, for
+        each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
 
-        A mixture has for each sector of data the bytes of one or of the other; all else is equal. Its facts of an
-        operation are then those of its sectors, and all rules but durability are broken by two facts, whatever the
-        others are: BEFORE and AFTER of one operation, or one of each of two. The conditions make sure that nothing else
-        depends on data: no damage, no name that only contents identify, no set of names that a torn operation excuses.
-        """
+        The facts about an operation in a mixture are the facts that its sectors show. Two facts are enough to break any
+        rule except durability: BEFORE and AFTER of one operation, or one fact about each of two operations. So two
+        sectors are enough, too. This method checks that nothing else depends on the data: no damage, no name that only
+        contents identify, and no set of names that only a torn operation would explain."""
         if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
             return False
         seen = self._sightings(one)

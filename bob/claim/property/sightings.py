@@ -229,7 +229,8 @@ class Sightings:
         return 2 * agreeing > checked
 
     def is_known_by_contents(self, path: str) -> bool:
-        """Return whether the contents of the file ``path`` decide which thing it may be."""
+        """Return whether the file ``path`` may be any of several things of the workload, so that only its contents can
+        tell."""
         return len(self._without_contents(self._tree[path], self._bearers(path))) > 1
 
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
