@@ -1,6 +1,10 @@
-"""Decide whether a model allows an observed crash state. A *reading* of a cell (a name, a size, a piece of contents, an
-attribute) is one explanation of what the cell shows. A set of micro-operations is *closed* if it has everything that
-its members need. The model allows the observation if, for some closed set, every cell has a reading that is true."""
+"""Decide whether a persistence model allows an observed crash state. A *cell* is a name, a size, a piece of contents or
+an attribute; a micro-operation puts a value into one cell. A *reading* of a cell is one explanation of what the cell
+shows: which micro-operations persisted, and which did not. A *constraint* is all readings of one cell.
+
+A set of micro-operations is *closed* if it has everything that its members need by the clauses of the model. The model
+allows the observation if, for some closed set, every cell has a reading that is true.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -19,9 +23,10 @@ NodePresence = dict[int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A set of ``clauses`` that together forbid an observation. If it has one clause, the observation refutes that
-    clause. Then the change of graph node ``there`` persisted without the change of node ``missing``, which it needs by
-    the clause. Both nodes are None if a single cell breaks the clause; ``about`` names that cell."""
+    """A set of ``clauses`` (promises of a model) that together forbid an observation. If there is only one clause, the
+    observation refutes it. Such a clause says that the change of graph node ``there`` needs the change of node
+    ``missing``, but the first persisted without the second. Or a single cell breaks the clause; then both nodes are
+    None, and ``about`` names the cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -37,8 +42,9 @@ class Implications:
         self._needed_by = inverted(self._needs)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Return whether a crash after ``returned`` operations may leave a state with these ``constraints``. Raises
-        Undecided after ``most`` steps."""
+        """Return whether the model allows a crash state that satisfies the ``constraints`` (for each cell, one of its
+        readings is true). The crash comes after ``returned`` operations have returned. Raises Undecided after ``most``
+        steps."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -50,8 +56,8 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Add a reading of a cell, and all that follows from it, to ``known``. Return False if that contradicts
-        ``known``."""
+        """Add to ``known`` what a reading of a cell says about graph nodes, and all that follows from it. (``known``
+        says of a node whether it persisted.) Return False if that contradicts ``known``."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -59,8 +65,8 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Return whether a reading of a cell does not contradict ``known``. (``known`` already has all that follows
-        from it.)"""
+        """Return whether a reading of a cell agrees with ``known``, which says of graph nodes whether they persisted.
+        ``known`` must already have all that follows from it."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
@@ -99,8 +105,8 @@ class Undecided(Exception):
 
 
 class TreeOracle:
-    """An oracle that says whether a model allows a tree which a program's crash left. It gives up after ``most`` steps.
-    ``outputs[k]`` is the program's output after operation k."""
+    """An oracle that says whether a model allows a tree which a program's crash may have left. It gives up after
+    ``most`` steps. ``outputs[k]`` is all output that the program had written when operation k had returned."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
@@ -110,7 +116,8 @@ class TreeOracle:
         self._reader = ObservationReader(graph.workings, {}, attributes=False, hidden=False)
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
-        """Return whether a crash after ``output`` may leave ``tree``; None if the answer takes too many steps."""
+        """Return whether the model allows that a crash leaves ``tree`` when the program has written exactly ``output``.
+        Return None if the answer takes too many steps."""
         constraints = self._seen(tree)
         try:
             return any(
@@ -122,8 +129,8 @@ class TreeOracle:
             return None
 
     def clauses(self, output: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """Return a minimal set of clauses that together forbid ``tree`` after ``output``. Return the empty set if that
-        takes too many steps."""
+        """Return a minimal set of the model's clauses that together forbid ``tree`` when the program has written
+        exactly ``output``. Return the empty set if that takes too many steps."""
         times = [returned for returned, words in enumerate(self._outputs) if words == output]
         if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
             return frozenset()
@@ -137,14 +144,14 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """Return the time of a crash after operation ``returned`` in the form of a reading: which operations have returned,
-    and which have not."""
+    """Return a reading that stands for a crash after operation ``returned`` and before the next return. It says which
+    operations have returned, and which have not."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return the nodes that must have persisted, or must not have, in any model. Also return each clause that a single
-    cell breaks, with the name of the cell."""
+    """Return what an observation says for certain, in any model: for graph nodes, whether they persisted. Also return
+    the clauses that a single cell breaks in all its readings, each with the name of that cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -166,9 +173,12 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return conflicts of one ``promised`` clause each: the observation refutes that clause, by cells that have only
-    one reading. If the result is empty although the observation is forbidden, the observation is ambiguous
-    (:func:`forbidding`)."""
+    """Return the conflicts of an observation with a single clause among those that are ``promised``. The observation
+    refutes each of these clauses, because it says for certain which changes persisted.
+
+    Other observations are ambiguous: they are forbidden, but only several clauses together forbid them. Then the result
+    is empty; see :func:`forbidding`.
+    """
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
@@ -186,8 +196,9 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(
     graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Return a minimal set of promised clauses that together forbid an observation, for a crash at any of the times
-    ``returned`` (:meth:`Implications.is_allowed`)."""
+    """Return a minimal set of the ``promised`` clauses that together forbid an observation. The crash may have come
+    after any of the numbers ``returned`` of operations. Raises Undecided after ``most`` steps
+    (:meth:`Implications.is_allowed`)."""
     least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
         # Drop a clause for good if the other clauses forbid the observation without it.
@@ -225,8 +236,9 @@ def _common(readings: Sequence[CellReading]) -> CellReading:
 
 
 def _shown(graph: Graph, known: NodePresence, conflict: Edge) -> tuple[int, int]:
-    """Return the two nodes of a conflict. In place of a helper node, return one of its parts: a part that is there, or
-    a part that is missing."""
+    """Return two nodes to show to people for a ``conflict``: an edge whose one node persisted although the node that it
+    needs is missing. Each of the two may be a helper node, which stands for a group of micro-operations. In its place,
+    return a member of the group, which persisted or is missing likewise."""
     there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
         if not edge.clauses:
@@ -251,7 +263,7 @@ def _follow(known: NodePresence, node: int, along: Sequence[Sequence[int]], *, v
 
 
 def said(taken: Workings, operation: MicroOperation) -> str:
-    """Return the cell of a micro-operation in words, such as ``bytes 0 to 512 of /a`` or ``the name b in /d``."""
+    """Return what a micro-operation changes, in words such as ``bytes 0 to 512 of /a`` or ``the name b in /d``."""
     things = taken.history.things
     match operation.cell:
         case DataCell(thing, start, stop):

@@ -1,5 +1,6 @@
-"""Models that others wrote: those of OSDI'14, Table 4 (all have atomic directory operations and size changes), and ccfs
-(FAST'17). The papers' "sync operations" are read as "everything before the sync"."""
+"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17). All models of Table 4 have atomic directory
+operations and atomic changes of a size. bob understands the papers' words "sync operations" as "everything before the
+sync"."""
 
 from bob.apm import clauses
 from bob.apm.clauses import Clause, matching

@@ -15,7 +15,8 @@ DEFAULT_LIMIT = 2000  # sets of micro-operations; a workload with more is left o
 
 
 class UnsoundDocument(Document, frozen=True):
-    """An observed crash state that the model forbids. The crash came after ``returned`` operations had returned."""
+    """An observed crash state that the model forbids, so the model is not sound. ``returned`` is the number of
+    operations that had returned before the crash, and ``clauses`` are the clauses that forbid the state."""
 
     state: CrashState
     returned: int
@@ -24,8 +25,8 @@ class UnsoundDocument(Document, frozen=True):
 
 
 class CheckedDocument(Document, frozen=True):
-    """The check of one workload against a model. ``observed`` counts the workload's outcomes. ``held_out``: the
-    workload was not used to derive the model."""
+    """The check of one workload against a model. ``observed`` is the number of the workload's outcomes, and ``unsound``
+    lists those that the model forbids. ``held_out`` says that the workload was not used to derive the model."""
 
     title: str
     folder: str
@@ -40,9 +41,9 @@ class Outcomes(Document, frozen=True):
 
 
 class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
-    """The check of all workloads of a run against a model with ``promised`` clauses: ``bob apm check --json``.
-    ``tightness`` is the share of the allowed states that were observed, over the workloads whose states bob could
-    count."""
+    """The check of all workloads of a run against a model: ``bob apm check --json``. ``promised`` is the number of
+    clauses that the model promises. ``tightness`` is the share of the allowed states that were observed. It is about
+    those workloads whose states bob could count."""
 
     model: str
     run: str

@@ -1,5 +1,6 @@
-"""The circumstances of a clause's tests. Most orders between changes break by natural writeback, or by a sync of one
-file (docs/design.md, 4), so a clause that held in other circumstances says little."""
+"""The circumstances under which a workload tests a clause (a promise of a model), such as natural writeback or a sync
+of one file. Most orders between changes break in some of these (docs/design.md, 4). So a clause that held only in other
+circumstances says little."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -39,10 +40,13 @@ _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELS
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Return the circumstances that the tests of a clause must meet before the clause counts as tested. The reasons: a
-    sync of a file writes all of it. A sync of another file may commit its names without its data. A sync of everything
-    writes data first. A file that replaces another file is written at once (ext4_alloc_da_blocks). New data is written
-    after an open transaction commits."""
+    """Return the circumstances that tests of a clause must meet before the clause counts as tested.
+
+    The reasons are facts about file systems. A sync of a file writes all of it. A sync of another file may commit names
+    of a file without its data. A sync of everything writes data first. A file that replaces another file is written at
+    once (ext4_alloc_da_blocks). If a transaction is open while a file grows, the new data may be written only after the
+    transaction commits.
+    """
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
@@ -89,7 +93,8 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
 
 
 def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
-    """Yield the clauses that a single change tests, if circumstances matter for them."""
+    """Yield the clauses that the change with index ``change`` tests without another change, as far as circumstances
+    matter for them."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in clauses.DATA_KINDS:
@@ -162,7 +167,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
 
 
 def _was_begun(taken: Workings, at: int) -> bool:
-    """Return whether an earlier append began the block where the file ended before this append."""
+    """Return whether the block where the file ended before this append was itself begun by an earlier append."""
     ended_in, rest = divmod(taken.grown[at].before, BLOCK_BYTES)
     return rest > 0 and any(
         operation.change in taken.grown
@@ -186,8 +191,8 @@ def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[i
 
 
 def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) -> bool:
-    """Return whether a file or directory of the initial tree moved between two directories, and ``synced`` is one of
-    the two."""
+    """Return whether ``rename`` moves a file or directory of the initial tree from one directory to another, and
+    ``synced`` is one of the two directories."""
     moved = [
         operation
         for operation in taken.operations

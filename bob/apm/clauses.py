@@ -1,5 +1,6 @@
-"""The clauses of models. Each clause forbids some crash states. In a model without clauses, sectors persist
-independently, and garbage may appear."""
+"""The clauses of persistence models. A clause is one promise of a model about what a crash leaves, and so it forbids
+some crash states. A *change* is what an operation does to one file or directory, such as an append or a rename. Without
+any clause, a model allows each sector of a change to persist alone, and garbage to appear."""
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
@@ -21,8 +22,8 @@ class Fill(StrEnum):
 
 
 class AppendPart(StrEnum):
-    """A part of an append. The parts differ because a file system allocates the blocks that an append begins, while
-    older blocks keep their place."""
+    """A part of an append. The parts differ because the file system allocates new blocks for some of an append's data;
+    the other data goes to a block that the file already has."""
 
     ANYWHERE = "anywhere"
     TAIL = "tail-block"  # the block where the file ended before, if no call syncs only a part of the file
@@ -31,8 +32,8 @@ class AppendPart(StrEnum):
 
 
 class TreePart(StrEnum):
-    """A part of the tree that a clause protects from garbage: a crash shows in it only what operations did, even if
-    other things are lost."""
+    """A part of the tree that a clause protects from garbage. In this part, a crash shows only what operations did,
+    even if it loses other things."""
 
     NAMES = "names"
     SIZES = "sizes"
@@ -47,9 +48,10 @@ UNLESS_SYNCED = " unless-synced"  # the end of the name of an order that a sync 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """An order: if any part of an ``after`` change persisted, every earlier ``before`` change is whole.
-    ``unless_synced``: a sync of the later change's file or directory may break the order (ext3-fast of OSDI'14, section
-    4.6)."""
+    """The promise of an order between changes of two kinds. If any part of a change of the kind ``after`` persisted,
+    then every earlier change of the kind ``before`` persisted as a whole. ``relation`` limits the promise to changes
+    that share a file, or a directory, or neither. If ``unless_synced``, the order has an exception: a sync of the later
+    change's file or directory may break it (ext3-fast of OSDI'14, section 4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -58,7 +60,7 @@ class Ordered:
 
     @property
     def is_of_a_name(self) -> bool:
-        """Whether the clause orders changes of one file, and the later change affects a name."""
+        """Whether both changes are of one file, and the later one affects a name of the file."""
         return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
 
     @property
@@ -73,8 +75,8 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """A way to write a change. Changes that a file system writes in the same way tend to keep or break an order
-    together. ``SYNCED_NAMES``: a change of a name that may also be in the log which an fsync of the file writes
+    """A way in which a file system writes changes. Changes that it writes in the same way tend to keep or break an
+    order together. ``SYNCED_NAMES`` stands for changes of names that an fsync of a file may also write into its log
     (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
@@ -89,8 +91,9 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """An order between two ways to write changes. If part of an ``after`` change persisted, all earlier ``before``
-    changes are whole. An exception is an ``after`` change whose file or directory a call syncs."""
+    """The promise of an order between two ways to write changes (means). If any part of a change by ``after``
+    persisted, then all earlier changes by ``before`` persisted as a whole. The promise does not hold for a later change
+    whose file or directory some call syncs."""
 
     before: Means
     after: Means
@@ -113,7 +116,8 @@ class InTurn:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A change of this kind persists all at once. With the unit block, each file-system block of it does."""
+    """The promise that a change of this kind persists all at once. If the unit is a block, only each file-system block
+    of the change persists all at once."""
 
     kind: ChangeKind
     unit: Unit
@@ -133,8 +137,8 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """A promise about changes of this kind: where data of the part ``where`` of such a change is missing, a crash state
-    does not show ``fill``."""
+    """The promise that a crash state does not show ``fill`` (zeros or stale data) in place of missing data. The data is
+    that of a change of this kind; ``where`` limits the promise to a part of the change."""
 
     kind: ChangeKind
     fill: Fill
@@ -154,7 +158,8 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """A promise that all earlier changes are durable when ``call`` has returned, as far as ``what`` says."""
+    """The promise that a ``call`` makes earlier changes durable by its return. ``what`` says which of the earlier
+    changes."""
 
     call: Call
     what: What
@@ -170,7 +175,8 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """A promise about a part of the tree: a crash leaves nothing in it that no operation made, not even in part."""
+    """The promise that a crash leaves no garbage in a part of the tree: nothing that no operation made, as a whole or
+    in part."""
 
     part: TreePart
 
@@ -253,7 +259,8 @@ def written_by(means: Means) -> tuple[ChangeKind, ...]:
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """Return how changes of this kind are written. ``is_logged``: the log of the file may also have the change."""
+    """Return the way in which a file system writes changes of this kind. If ``is_logged``, the log of a synced file may
+    also have the change."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 
@@ -290,8 +297,8 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives, in the order of a model file. ``JOURNALED``, ``SYNCED`` and unless-synced
-    orders are left out."""
+    """Return all clauses that bob derives from observations, in the order of a model file. ``JOURNALED``, ``SYNCED``
+    and orders with the exception ``unless_synced`` are left out."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -307,7 +314,7 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """Return all clauses that a model file may have, except for unless-synced orders."""
+    """Return all clauses that a model file may have, except for orders with the exception ``unless_synced``."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 
@@ -325,9 +332,9 @@ def clause_of(name: str) -> Clause:
 
 @cache
 def matching(*texts: str) -> tuple[Clause, ...]:
-    """Return the clauses whose names match one of ``texts``. They come text by text, and for each text in the order of
-    a model file. A word of a text may be :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError
-    for a text without a match."""
+    """Return the clauses whose names match one of the patterns ``texts``. First come the clauses that match the first
+    text, in the order of a model file, then those that match the second, and so on. A word of a text may be
+    :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text without a match."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
         raise ValueError(f"no clause matches {slips[0]!r}")
@@ -342,18 +349,21 @@ def _is_like(name: str, text: str) -> bool:
 
 
 def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised``, and for each order in it also the weaker order that a sync may break."""
+    """Return the ``promised`` clauses. For each order among them, also return the weaker order with the exception that
+    a sync may break it."""
     orders = {replace(clause, unless_synced=True) for clause in promised if isinstance(clause, Ordered)}
     return frozenset(promised | orders)
 
 
 def without_exception(clause: Clause) -> Clause:
-    """Return an order without the exception that a sync may break it. Return any other clause unchanged."""
+    """Return ``clause``. If it is an order with the exception that a sync may break it, return the order without the
+    exception."""
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return the promised clauses that also hold for a file that is in a log, in a model without :data:`OWN_FIRST`."""
+    """Return those of the ``promised`` clauses that also hold for a file whose changes are in a log, in a model without
+    :data:`OWN_FIRST`."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
@@ -365,8 +375,8 @@ def closed(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that are weaker than a clause of ``taken``. A model that gives up ``taken`` may still promise
-    these weaker clauses."""
+    """Return the clauses that are weaker than a clause of ``taken``: such a clause may hold although the stronger one
+    does not. A model that no longer promises ``taken`` may still promise these."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 

@@ -50,8 +50,8 @@ LIMIT = 3000
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A clause that only the model ``stronger`` promises. With ``workload``, only the model ``weaker`` allows ``tree``.
-    ``before`` is the workload's initial tree."""
+    """A clause that only the model ``stronger`` promises. If there is a ``workload``, it shows the difference: only the
+    model ``weaker`` allows that a crash of the workload leaves ``tree``. ``before`` is the workload's initial tree."""
 
     clause: Clause
     stronger: Model
@@ -99,8 +99,8 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Yield small workloads, smallest first. They have one operation, two operations, or an operation and a sync. The
-    last ones have an operation, and then another with a sync of its own."""
+    """Yield small workloads, smallest first. They have one operation, then two operations, then an operation and a
+    sync. The last ones change two different files, and then sync only the second file."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),

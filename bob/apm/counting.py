@@ -1,7 +1,7 @@
 """Count the crash states that a model allows: exactly if that is quick, else a lower bound. The states are the
-down-sets (as bit masks) of a partial order. The numbers of independent parts of the order are multiplied. A chain of n
-members has n + 1 down-sets. For any other part, bob takes one member, and adds the number of down-sets with it to the
-number without it."""
+down-sets of a partial order, as bit masks: if a set has a member, it has all that the member needs. For independent
+parts of the order, the numbers are multiplied. A chain of n members has n + 1 down-sets. For any other part, bob takes
+one member, and adds the number of down-sets with it to the number without it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class StateCount:
 
 
 def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
-    """Count the crash states of a lattice: the distinct pairs of a closed set and an output. It takes about ``most``
-    steps."""
+    """Count the crash states of a lattice. A crash state is a closed set of micro-operations together with the output
+    before the crash; equal pairs count once. The count takes about ``most`` steps."""
     counting = _Counter(lattice, most)
     # Most states are in the intervals that may lose most, so a lower bound leaves out the small intervals.
     ordered = sorted(places(lattice, outputs), key=lambda one: one.free.bit_count(), reverse=True)
@@ -40,8 +40,8 @@ class _Counter:
         self._known: dict[int, StateCount] = {}
 
     def at(self, place: CrashInterval) -> StateCount:
-        """Return how many crash states of an interval (the crashes between two returns) do not belong to an earlier
-        interval."""
+        """Return how many crash states of the interval ``place`` do not belong to an earlier interval. (An interval is
+        the crashes between two returns of operations.)"""
         every = self._sets(place.free)
         must = place.must & place.base
         if not place.must or must & ~place.free:

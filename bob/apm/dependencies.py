@@ -1,6 +1,7 @@
-"""The dependencies between the micro-operations of a workload, as a graph. Each edge has the clauses that it follows
-from. The first nodes are the micro-operations, by index. Then come the returns of operations. The last nodes are
-helpers, which stand for "some of" or "all of" a group."""
+"""The dependencies between the micro-operations of a workload, as a graph. A node stands for something that persists or
+happens. The first nodes are the micro-operations, by index. Then come the returns of operations. The last nodes are
+helpers; each stands for "some of" or "all of" a group of micro-operations, which are its *parts*. An edge says that one
+node needs another, by the clauses (promises of a model) that the edge names."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -22,9 +23,9 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge of the graph: in a model that promises all of ``clauses``, ``node`` persists only if ``needs`` does.
-    ``synced``: the later change persists by a sync of its own file, so an order that such a sync may break gives no
-    edge here."""
+    """An edge of the graph. In a model that promises all of ``clauses``, the node ``node`` persists only if the node
+    ``needs`` does. If ``synced``, the later change's own file is synced. Then an order does not give this edge if it
+    has the exception that such a sync may break it."""
 
     node: int
     needs: int
@@ -34,8 +35,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All dependencies of a workload. ``returns[k]`` is the node for the return of operation k (0: the start); the
-    operations of the finish are included."""
+    """All dependencies of a workload. ``nodes`` is the number of nodes. ``returns[k]`` is the node for the return of
+    operation k (0: the start). Operations of the workload's finish, such as a last sync, count as operations."""
 
     workings: Workings
     nodes: int
@@ -43,7 +44,7 @@ class Graph:
     edges: tuple[Edge, ...]
 
     def is_shown(self, node: int) -> bool:
-        """Return whether a node is a micro-operation or a return, and not a helper."""
+        """Return whether a node is a micro-operation or a return. Otherwise it is a helper node."""
         return node <= self.returns[-1]
 
     def operation(self, node: int) -> int:
@@ -59,7 +60,8 @@ class Graph:
         return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
-        """Return, for each node, the nodes that it needs in a model with exactly the clauses ``promised``."""
+        """Return, for each node, the list of nodes that it needs in a model that promises exactly the clauses
+        ``promised``."""
         needed: list[list[int]] = [[] for _ in range(self.nodes)]
         unless_synced = frozenset(map(clauses.without_exception, promised))
         for edge in self.edges:
@@ -69,7 +71,7 @@ class Graph:
 
 
 def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return, for each node, the nodes that need it."""
+    """Return, for each node, the list of nodes that need it. ``needs`` has, for each node, the nodes that it needs."""
     needed_by: list[list[int]] = [[] for _ in needs]
     for node, others in enumerate(needs):
         for other in others:
@@ -79,8 +81,9 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """A sync: operation ``number`` as a ``call`` on ``thing`` (a file or directory; None: everything), which is in the
-    directories ``parents``. ``is_write``: it is a synchronous write."""
+    """Operation number ``number`` of a workload, which syncs something by a ``call``. ``thing`` is the number of the
+    file or directory that it syncs (None: it syncs everything), and ``parents`` are the directories with a name of it.
+    If ``is_write``, the operation is a synchronous write."""
 
     number: int
     call: Call
@@ -94,8 +97,8 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Return the graph of ``workload``, which is simulated for it. Raises UsageError if an operation fails, or if
-    models do not know it."""
+    """Simulate ``workload``, and return its graph. Raises UsageError if an operation fails, or if models do not know
+    it."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 
@@ -124,10 +127,14 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Return nodes for "some of" and "all of" the parts of a change, but without parts that may persist at any
-        time. Such parts are the zeros behind a cut, and appended data in the place of data that a cut took off. The
-        kernel writes them at any time, and the old size shows them at once. The zeros may also come last, because they
-        show when the file grows again (ext4_block_truncate_page)."""
+        """Return two nodes for a change, "some of its parts" and "all of its parts", but without parts that may persist
+        at any time. Such a part is never bound by an order.
+
+        After a cut (truncation), the kernel writes zeros behind the new end in the last block. An append may then write
+        data into the place of data that was cut off. The kernel writes both at any time, and they show at once if the
+        file still has its old size. So both are left out of "some of its parts". The zeros are left out of "all of its
+        parts", too, because they show only when the file grows again (ext4_block_truncate_page).
+        """
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:
@@ -138,8 +145,9 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Add an edge from each change to every earlier one, with the clause for their order. ``later`` has the node of
-        each change as the later one, and ``every`` its node as the earlier one."""
+        """Add an edge from each change to every earlier change, with the clause for their order. A change has two
+        nodes: ``later`` has its node for the case that it is the later one of an order, and ``every`` its node for the
+        case that it is the earlier one."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -203,7 +211,8 @@ class GraphBuilder:
             self._edge(at, self._returns[operation.number - 1])
 
     def _at_once(self, index: int, some: int, every: int) -> None:
-        """Add edges between the parts of one change, and from sizes to the data that they cover."""
+        """Add edges between the parts (micro-operations) of one change, and from sizes to the data that they cover.
+        ``some`` and ``every`` are the change's nodes for "some of its parts" and "all of its parts"."""
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
         self._edge(some, every, clauses.Whole(kind, Unit.WHOLE))
         if kind is ChangeKind.TRUNCATE_DOWN:
@@ -219,15 +228,15 @@ class GraphBuilder:
             self._appended(self._taken.grown[index], blocks)
 
     def _but_rest(self, parts: Iterable[int]) -> list[int]:
-        """Return the parts of a cut, but not those in the block where the file ends afterwards."""
+        """Return the ``parts`` of a cut (truncation) without those in the block where the file ends afterwards."""
         operations = {part: self._taken.operations[part] for part in parts}
         size = next(int(one.value or 0) for one in operations.values() if isinstance(one.cell, SizeCell))
         ending = block_of(size) if size % BLOCK_BYTES else None
         return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
-        """Add edges from each size that an append passes to the data below that size, for each
-        :class:`bob.apm.clauses.AppendPart`."""
+        """Add edges for an append. Each size that the file has on the way needs the data below that size. There are
+        separate edges for each :class:`bob.apm.clauses.AppendPart`, because separate clauses promise them."""
         covered: int | None = None
         begun: int | None = None
         tail: int | None = None
@@ -264,7 +273,8 @@ class GraphBuilder:
 
     @cached_property
     def _synced(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """For each file or directory: the last operation that syncs it, and the last that syncs something below it."""
+        """Two mappings from a file or directory to the number of an operation. The first has the last operation that
+        syncs it, the second the last operation that syncs something below it."""
         itself: dict[int, int] = {}
         below: dict[int, int] = {}
         for number, operation in enumerate(self._performed, start=1):
@@ -279,8 +289,10 @@ class GraphBuilder:
         return self._taken.history.after(number)
 
     def _is_synced(self, change: OperationChange) -> bool:
-        """Return whether the change itself, or a later operation, syncs the change's file or directory, or something
-        below a directory that it makes. A crash before that sync counts, too, so the model allows a little more."""
+        """Return whether a sync may have written this change apart from others. That is so if the change itself, or a
+        later operation, syncs the file or directory that changes. For a change that makes a directory, a sync of
+        something below the directory counts, too. The crash may also come before that sync, so the model allows a
+        little more than necessary."""
         of = change.things | (change.directories if change.kind in clauses.DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]
@@ -298,8 +310,8 @@ class GraphBuilder:
                     self._edge(self._returns[number], at, clauses.Durable(sync.call, self._what(earlier, sync)))
 
     def _begun(self, number: int) -> int:
-        """Return the last operation that had returned when operation ``number`` began. An fsync(2) writes what is dirty
-        at its begin."""
+        """Return the number of the last operation that had returned when operation ``number`` began. This matters
+        because an fsync(2) writes only what is dirty when it begins."""
         return self._taken.history.begun.get(number, number - 1)
 
     def _sync(self, number: int) -> SyncCall | None:

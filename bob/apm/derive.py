@@ -32,8 +32,8 @@ from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
-    """The choice of clauses to promise: those that held in exhaustive runs, or also those that held on a sample of
-    crash states."""
+    """The choice of clauses to promise. EXHAUSTIVE takes only clauses that held in exhaustive runs; SAMPLED also takes
+    those that held on a sample of crash states."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
@@ -52,7 +52,7 @@ def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class DerivedModel:
-    """A derived model. ``shown`` has, for each refuted clause, the workload and the outcome that refute it."""
+    """A derived model. ``shown`` has, for each refuted clause, the workload and the outcome that refuted it."""
 
     model: Model
     shown: Mapping[Clause, tuple[ObservedCase, OutcomeConstraints]]
@@ -66,9 +66,10 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """Return the model of one configuration, from observed workloads (at least one). With a ``seed``, only two thirds
-    of them are used. The workloads ``refuting`` may refute any clause, but count as tests only for ``RARE_CLAUSES`` and
-    in ``RARE`` circumstances (:mod:`bob.apm.circumstances`)."""
+    """Return the model of one configuration (file system and disks), from at least one observed workload. With a
+    ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model. The workloads
+    ``refuting`` are special: they may refute any clause, but they count as tests only for ``RARE_CLAUSES`` and in
+    ``RARE`` circumstances (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -113,7 +114,7 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
 
 
 def _what_is_crashed(subject: Subject) -> tuple[object, ...]:
-    """Return everything that a subject says, except for its name and its size."""
+    """Return everything that distinguishes two configurations, except for their names and sizes."""
     return subject.fs, subject.mkfs_options, subject.options, subject.layers, subject.missing, subject.lost
 
 
@@ -150,7 +151,7 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Choose which clauses to give up when the clauses ``together`` forbid an observation."""
+        """Return the clauses to give up when only the clauses ``together`` forbid an observation."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
         garbage = frozenset(
@@ -159,8 +160,8 @@ class _WeakeningClauses:
         return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
-        """Refute clauses until the observation is allowed, and return True. Return False if it stays forbidden but
-        refutes no single clause."""
+        """Give up clauses that the observation ``sight`` refutes, until the other clauses allow it, and return True.
+        Return False if it stays forbidden although it refutes no single clause any more."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
                 conflict
@@ -207,8 +208,8 @@ MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]  # and the operatio
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """Counts of a clause's tests. ``exhaustive`` and ``surely`` are only about workloads with known outcomes of all
-    legal crash states."""
+    """Counts of the tests of one clause: workloads, legal crash states, and the circumstances ``tried``. Workloads with
+    known outcomes of all legal crash states count again in ``exhaustive``, and their circumstances in ``surely``."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -242,8 +243,8 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return two sets of circumstances: those of all tests of a clause, and those of its exhaustive tests. Tests of
-        clauses that hold by the same means count, too."""
+        """Return two sets of circumstances: first those of all tests of a clause, then those of exhaustive tests only.
+        Tests of other clauses count, too, if they hold by the same means of the file system."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -284,9 +285,9 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the other clauses that hold by the same means as ``clause``. If a crash state refutes one of them, the
-    others have held by luck. The result is empty for an order of changes of one file (such as a rename after an append
-    to it), since file systems often have a special rule for such an order."""
+    """Return the other clauses that a file system keeps by the same means as ``clause``. If a crash state refutes one
+    of them, the others have held by luck. The result is empty for an order of changes of one file (such as a rename
+    after an append to it), because file systems often have a special rule for such an order."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:
@@ -296,8 +297,8 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that are promised only together with ``clause``: a sync that writes data of other files writes
-    all of their data."""
+    """Return the clauses that are promised only together with ``clause``. They exist only for a sync that writes data
+    of other files: it should write all of their data."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()

@@ -20,9 +20,9 @@ from bob.store.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome of crashes after operation ``returned`` (0: before the first return). It has its number ``outcome``,
-    the first crash ``state`` with it, the number of legal ``states`` with it, and the constraints that follow from
-    it."""
+    """An outcome of crashes that came after operation ``returned`` (0: before the first return). ``outcome`` is its
+    number, ``state`` the first crash state that has it, and ``states`` the number of legal states that have it.
+    ``constraints`` say which micro-operations may have persisted, given this outcome."""
 
     state: CrashState
     outcome: int
@@ -49,8 +49,8 @@ class ObservedCase:
 
     @cached_property
     def sights(self) -> tuple[OutcomeConstraints, ...]:
-        """The outcomes of states that mounted without a repair, each with a number of operations that had returned. An
-        outcome may occur with several such numbers."""
+        """The outcomes of states that mounted without a repair. The same outcome occurs several times if crashes at
+        different times leave it: once for each number of operations that had returned."""
         history = self.graph.workings.history
         reader = ObservationReader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()
@@ -77,8 +77,8 @@ class ObservedCase:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """The times of the returns of operations, in the trace. The agent's marks call every operation of the finish
-        operation 0."""
+        """The times in the trace when operations returned, in order. In the agent's marks, every operation of the
+        finish has the number 0."""
         trace, operations = self.case.plan.trace, len(self.workload.operations)
         own = {f"op {number} end" for number in range(1, operations + 1)}
         ends = [mark.at.time for mark in trace.marks if mark.text in own]
@@ -86,8 +86,8 @@ class ObservedCase:
 
 
 def witnessed(path: Path) -> Iterator[ObservedCase]:
-    """Yield the observed workloads of the run in the folder ``path``. A workload is left out if its controls show that
-    its observations cannot be trusted."""
+    """Yield the observed workloads of the run in the folder ``path``. Leave out a workload if its control states show
+    that its observations cannot be trusted."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
     subject, model = request.configuration, request.model

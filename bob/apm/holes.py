@@ -1,4 +1,5 @@
-"""Holes: pieces of a file that lie within its size although their data did not persist."""
+"""Holes: pieces of a file that lie within its size although the data there did not persist. A hole shows a *fill*:
+zeros, or stale data. A clause (a promise of a model) may forbid a fill."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
@@ -17,8 +18,8 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """An explanation of a hole: the micro-operations ``lost``, which set sizes, did not persist. For each fill (zeros
-    or stale data), ``breaks`` has the clauses that are then broken."""
+    """One explanation of a hole. The micro-operations ``lost``, which set sizes, did not persist. ``breaks`` has, for
+    each fill (zeros or stale data), the clauses that are broken if the hole shows this fill."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -27,8 +28,8 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or grows the
-    file over it. ``sizes`` has micro-operations that set a size in an append to the piece. They are sorted by the part
-    of the append where the piece lies; all of them are under ANYWHERE."""
+    file over it. ``sizes`` has micro-operations of appends to the piece that set the file's size. A micro-operation is
+    under each key that names the part of its append where the piece lies, and also under ANYWHERE."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]
@@ -38,8 +39,8 @@ class Hole:
         return self.sizes[AppendPart.ANYWHERE]
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
-        """Return the clauses that ``fill`` in the hole breaks if the micro-operations ``there`` persisted and the data
-        did not."""
+        """Return the clauses that are broken if the hole shows ``fill``. ``there`` are the micro-operations that
+        persisted; the data of the hole did not."""
         found = {Never(ChangeKind.APPEND, fill, where) for where, sizes in self.sizes.items() if sizes & there}
         if fill is Fill.STALE and self.kind is not None:  # if another change made the file so long, zeros are right
             found.add(Never(self.kind, fill))
@@ -58,8 +59,8 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """Return the hole that a piece becomes without its data. If micro-operation ``since`` cut the piece off, only later
-    data is missing (-1: all data)."""
+    """Return the hole that the piece ``cell`` of a file becomes if its data is missing. If micro-operation ``since``
+    cut the piece off, only data written later is missing (-1: all data is)."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
@@ -72,8 +73,8 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
 
 
 def stale_at(start: int, length: int) -> bytes:
-    """Return what the disk had before mkfs, as a file shows it in stale blocks: ``length`` bytes from offset ``start``
-    of the file on."""
+    """Return ``length`` bytes of the pattern that the disk had before mkfs. A file shows these bytes in stale blocks,
+    from its byte ``start`` on."""
     skip = start % CELL_BYTES
     return stale(skip + length)[skip:]
 

@@ -33,8 +33,8 @@ class ChangeRow(Document, frozen=True):
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states that a model allows, as lines of text (`bob apm states`). ``dependencies`` lists what each
-    micro-operation needs."""
+    """The states that a model allows for a workload: `bob apm states`. Each of ``states`` is a tree as lines of text.
+    ``dependencies[i]`` lists the micro-operations that micro-operation i needs."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -44,7 +44,8 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that only the model ``promised_by`` promises, and how the clause stands in the other model."""
+    """A clause that one of two models promises and the other does not. ``promised_by`` is the name of the model that
+    promises it, and ``status`` says how the clause stands in the other model."""
 
     clause: str
     meaning: str
@@ -64,8 +65,9 @@ class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-comp
 
 
 class ProgramChange(Document, frozen=True):
-    """How a changed model changes the answers about a program (old and new), with the evidence of each
-    vulnerability."""
+    """How the answers about a program differ between a model and its changed form. ``safety`` and ``all`` have the old
+    and the new answer. ``added``, ``mended`` and ``kept`` have the evidence of vulnerabilities: new ones, those that
+    are gone, and those that stay."""
 
     program: str
     safety: tuple[str, str]

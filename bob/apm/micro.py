@@ -65,8 +65,8 @@ Value = int | bytes | None
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
     """A micro-operation: it puts ``value`` into ``cell``. It is part of the change with index ``change``, which
-    operation ``number`` (from 1) makes. ``block`` is the number of the 4 KiB block that has the data, or the last byte
-    below a size; else None."""
+    operation number ``number`` (from 1) makes. ``block`` is the number of a 4 KiB block of the file. For data, it is
+    the block with the data, and for a size the block with the last byte below the size; for other cells it is None."""
 
     kind: MicroKind
     number: int
@@ -78,8 +78,9 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The growth of a file by an append: the size ``before`` it, and the ``largest`` size that the file had.
-    ``is_asked_in_part``: the append, or a later call, syncs only a range of the file."""
+    """The growth of a file by an append. ``before`` is the size before the append, and ``largest`` the largest size
+    that the file had until then. ``is_asked_in_part`` says that the append, or a later call, syncs only a range of the
+    file."""
 
     before: int
     largest: int
@@ -89,21 +90,23 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether a micro-operation of the append writes data to where the file had data before a truncation, in
-        a block that begins below the file's size."""
+        """Return whether a micro-operation of the append writes data into a block that the file already has, at a place
+        where the file had data before a truncation."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
 
 @dataclass(frozen=True, slots=True)
 class Workings:
-    """The changes and micro-operations of a workload, in program order. ``writers`` (by cell) and ``sizes`` (by file,
-    each with its value) have ascending indexes of micro-operations.
+    """The changes and micro-operations of a workload, in program order. Micro-operations are often named by their index
+    in ``operations``. ``writers`` has, for each cell, the micro-operations that write it, and ``sizes`` has, for each
+    file, pairs of a size and the micro-operation that sets this size. ``pieces`` has the data cells of each file by
+    offset, and ``freed`` the files that are removed, replaced or truncated.
 
-    ``grown`` (appends), ``asked`` and ``logged`` have indexes of changes. ``asked`` has the changes of a file or
-    directory that a call syncs. ``logged`` has the changes that another file's log may have. ``pieces`` has the data
-    cells of each file by offset, and ``freed`` the files that are removed, replaced or truncated. ``memory`` is a
-    cache."""
+    Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes whose
+    file or directory some call syncs. ``logged`` has the changes that a file system may write into the log of another
+    file that is synced (btrfs). ``memory`` is a cache.
+    """
 
     history: History
     places: NamePlaces
@@ -127,14 +130,14 @@ class Workings:
         return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
 
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
-        """Return whether a log may have the later change of ``order`` (the change with index ``after``), but not the
-        earlier one."""
+        """Return whether a log may have the later of two changes, but not the earlier one. ``order`` is the clause for
+        their order, and ``after`` the index of the later change."""
         return order.is_of_a_name and after in self.logged
 
 
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
-    """Return ``history``, without the ``finish``, as micro-operations. The finish only shows which changes are synced.
-    Raises UsageError for an operation that models do not know."""
+    """Return the changes and micro-operations of ``history``. The operations of the ``finish`` only show which changes
+    are synced; the result lacks their own changes. Raises UsageError for an operation that models do not know."""
     places, made = NamePlaces(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:
@@ -171,7 +174,8 @@ def block_of(offset: int) -> int:
 
 
 def _freed(history: History, made: Sequence[OperationChange]) -> Iterator[int]:
-    """Yield the files that lose blocks. Another file may get such blocks."""
+    """Yield the files that lose blocks, because they are truncated, removed or replaced. Another file may get such
+    blocks."""
     for change in made:
         if change.kind is ChangeKind.TRUNCATE_DOWN:
             yield from change.things
@@ -246,8 +250,8 @@ _OF_CONTENTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """The range of a file that a change affects: it writes ``data`` from ``start`` on (None: it writes no data), and
-    passes these sizes."""
+    """The range of a file that a change affects, from ``start`` up to ``stop``. The change writes ``data`` from
+    ``start`` on (None: it writes no data). ``sizes`` are the sizes that the file has on the way, in order."""
 
     thing: int
     start: int
@@ -286,7 +290,8 @@ def _start(cell: DataCell) -> int:
 
 
 def _pieces(history: History, made: Iterable[OperationChange], thing: int) -> Iterator[DataCell]:
-    """Yield the bytes of a file as cells, split at both ends of every change, and into sectors within a write."""
+    """Yield all bytes of a file as cells. A cell begins or ends where any change begins or ends; within a written
+    range, cells are cut at sector boundaries, too."""
     first = history.steps[0].inodes.get(thing)
     edges = {0, 0 if first is None else first.size}
     for change in made:

@@ -33,10 +33,13 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. By the clause, operation ``there`` needs operation ``missing``; but a part
-    of ``there`` persisted (or ``there`` returned) without a part of ``missing``. Both are None if a single cell breaks
-    the clause. If not ``alone``, only several clauses together forbid the state. ``witness`` is a path relative to the
-    model's file."""
+    """The crash state that refutes a clause. By the clause, the operation with number ``missing`` should persist before
+    any part of the operation with number ``there`` does. In the crash state a part of the latter persisted (or that
+    operation returned), but a part of the former is missing. Both numbers are None if a single cell breaks the clause.
+
+    If ``alone`` is false, only several clauses together forbid the state. ``witness`` is the path of a file with the
+    state, relative to the model's file.
+    """
 
     run: str
     workload: str
@@ -52,9 +55,9 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """The knowledge about a clause. ``workloads`` and ``states`` are the numbers of workloads and of legal crash states
-    that tested it. ``exhaustive`` counts only workloads with known outcomes of all legal states. ``reason`` says why
-    the model does not promise the clause."""
+    """The knowledge about one clause. ``workloads`` and ``states`` are the numbers of workloads and of legal crash
+    states that tested it. ``exhaustive`` counts only those workloads for which the outcomes of all legal states are
+    known. ``reason`` says why the model does not promise the clause."""
 
     clause: Clause
     status: ClauseStatus
@@ -84,8 +87,8 @@ class Model:
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """Return the finding about a clause. A clause that the model does not list is assumed; it is promised if it
-        follows from promised clauses."""
+        """Return the finding about a clause. If the model does not list the clause, the finding says that it is
+        assumed; then it is promised if it follows from promised clauses."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
@@ -106,8 +109,8 @@ class SourceDocument(Document, frozen=True):
 
 
 class FindingDocument(Document, frozen=True, kw_only=True):
-    """A clause of a stored model. ``clause`` is its name; ``meaning`` is for people. ``states`` is a count, stored as
-    text."""
+    """A clause of a stored model. ``clause`` is its name, and ``meaning`` explains it to people. ``states`` is a number
+    that is stored as text, because it may be very large."""
 
     clause: str
     meaning: str = field(default_factory=older(""))
@@ -142,7 +145,7 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def with_distinct_names(models: Sequence[Model]) -> list[Model]:
-    """Return ``models``; if several have the same name, their origin is added to it."""
+    """Return ``models`` with distinct names. If several have the same name, add to it where each comes from."""
     often = Counter(model.name for model in models)
     return [
         replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models

@@ -1,6 +1,6 @@
 """The dependencies between micro-operations under one model, in a graph that grows linearly with the workload. An edge
-between each pair of changes would make the graph quadratic. In their place the graph has chains of nodes; each node
-stands for "all changes of this class so far"."""
+between each pair of changes would make the graph quadratic. In their place the graph has *chains* of helper nodes: each
+node of a chain stands for "all changes of this class so far", and needs the node before it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _OF_ALL = (
 
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
-    """Return the graph of the dependencies under the clauses ``promised`` (:func:`bob.apm.dependencies.graph`). Its
-    edges are without clauses."""
+    """Return the graph of the dependencies in a model that promises exactly ``promised``. It says the same as
+    :func:`bob.apm.dependencies.graph`, but its edges do not name clauses."""
     return _PromisedGraph(workload, taken, promised).graph()
 
 
@@ -89,7 +89,8 @@ class _PromisedGraph(GraphBuilder):
                 done += 1
 
     def _class_of(self, operation: MicroOperation) -> tuple[object, ...]:
-        """Return a key that two micro-operations share if every later sync treats both alike."""
+        """Return the class of a micro-operation, as a key. Every later sync treats two micro-operations of one class
+        alike."""
         kind, cell = self._taken.changes[operation.change].kind, operation.cell
         if isinstance(cell, NameCell):
             return kind, operation.block is None, cell.place[0], self._taken.changes[operation.change].things
@@ -133,8 +134,8 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
-        """Yield the nodes that a change needs under the orders ``promised``. ``means`` is how the change is written, or
-        None if a call syncs its file or directory."""
+        """Yield the chain nodes that ``change`` needs under the ``promised`` orders. ``means`` is the way in which the
+        file system writes the change; None if a call syncs its file or directory."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)
@@ -184,8 +185,8 @@ def _extent(change: OperationChange) -> OperationScope:
 
 
 class _UnsyncedChanges:
-    """The changes that no sync has persisted so far, by class: ``last`` is the last node of the class's chain, and
-    ``like`` one of its micro-operations."""
+    """The micro-operations that no sync has persisted so far, in classes. By the key of a class, ``last`` has the last
+    node of its chain (which stands for all its members so far), and ``like`` has one member as an example."""
 
     def __init__(self) -> None:
         self.last: dict[tuple[object, ...], int] = {}
@@ -204,7 +205,8 @@ class _UnsyncedChanges:
         return made
 
     def drop(self, key: tuple[object, ...], node: int) -> None:
-        """Forget the chain with the last node ``node``, unless it has grown since."""
+        """Forget the class with the key ``key``, because a sync has persisted all its members up to ``node``. Do
+        nothing if the class has got members since."""
         if self.last.get(key) == node:
             del self.last[key]
 

@@ -1,6 +1,7 @@
-"""Enumerate the crash states that a model allows. First come the states that ALICE tries (OSDI'14, section 4.3):
-prefixes of the calls, the next call split, and one call left out. Then come all others. Sets are bit masks: bit i
-stands for micro-operation i."""
+"""Enumerate the crash states that a persistence model allows. First come the states that ALICE tries (OSDI'14, section
+4.3). These have the first calls of the program; or the first calls and a part of the next one; or the first calls
+without one of them. Then come all other states. A set of micro-operations is a bit mask: bit i stands for
+micro-operation i. A set is *closed* if it has everything that its members need in the model."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ class CrashStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelCrash:
-    """A crash after operation ``returned`` has returned (0: none has), and before the next one returns. The
-    micro-operations ``there`` have persisted."""
+    """A crash after operation ``returned`` has returned (0: none has), and before the next one returns. ``there`` is
+    the set of micro-operations that have persisted. ``stage`` says why bob tries this crash."""
 
     there: int
     returned: int
@@ -35,7 +36,8 @@ class ModelCrash:
 
 
 class Lattice:
-    """All dependency-closed sets of the micro-operations of a workload, under a model that promises ``promised``."""
+    """All closed sets of the micro-operations of a workload, under a model that promises ``promised``. (A set is closed
+    if it has everything that its members need.)"""
 
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         operations = graph.workings.operations
@@ -55,7 +57,8 @@ class Lattice:
         self.upto = list(accumulate(self.of, or_))  # by operation: the micro-operations of all operations up to it
 
     def atoms(self, mask: int) -> list[int]:
-        """Return the first micro-operation of each group in ``mask``. A group persists together or not at all."""
+        """Return the micro-operations of ``mask`` without repetition of groups. A group is micro-operations that
+        persist together or not at all; its first member stands for all."""
         found = []
         for at in bits(mask):
             together = self.needs[at] & self.needed_by[at]
@@ -73,8 +76,8 @@ class AllowedTrees:
 
 
 def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTrees:
-    """Return the distinct trees of at most ``limit`` closed sets of micro-operations. Garbage that the model may allow
-    is left out."""
+    """Return the distinct trees that a model allows, from at most ``limit`` closed sets of micro-operations. If the
+    model allows garbage, trees with garbage are left out."""
     shapes, found = Shapes(graph.workings, promised), dict[ModelTree, None]()
     for count, there in enumerate(closed_sets(Lattice(graph, promised))):
         if count >= limit:
@@ -84,13 +87,15 @@ def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTre
 
 
 def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], ...]:
-    """Return, for each micro-operation, the indexes of all others that it needs, directly or indirectly."""
+    """Return, for each micro-operation, the indexes of the other micro-operations that it needs, directly or
+    indirectly."""
     needs = Lattice(graph, promised).needs
     return tuple(frozenset(bits(needed & ~(1 << at))) for at, needed in enumerate(needs))
 
 
 def closed_sets(lattice: Lattice) -> Iterator[int]:
-    """Yield every dependency-closed set of micro-operations, the empty one first."""
+    """Yield every closed set of micro-operations, the empty one first. A set is closed if it has everything that its
+    members need."""
     stack = [(0, 0, 0)]
     while stack:
         at, there, lost = stack.pop()
@@ -104,12 +109,13 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state in the order of bob's trials; some occur twice. ``outputs[k]`` is the output when
-    operation k had returned.
+    """Yield every crash state that the model allows, in the order of bob's trials. Some states occur twice.
+    ``outputs[k]`` is all output that the program had written when operation k had returned.
 
-    Prefixes of the calls may take more than three quarters of ``budget``. Then half of the budget goes to evenly spread
-    prefixes. The other half alternates between states from all over the workload, and states that lose as much as the
-    model allows."""
+    A *prefix* is a state that has exactly the first k operations. If all prefixes would take more than three quarters
+    of ``budget``, half of the budget goes to evenly spread prefixes. The other half alternates between states from all
+    over the workload, and states that lose as much as the model allows.
+    """
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -134,8 +140,8 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
 
 
 def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
-    """Yield, for each distinct output, the state that has only what is then durable: first for the last output, then in
-    the given ``order`` of operations."""
+    """Yield one state for each distinct output: the state that has only what is durable when the program has just
+    written this output. The first state is for the last output. The others follow in the ``order`` of operations."""
     since = [0] * len(lattice.of)  # by operation: the operation that wrote the end of the output by then
     for number in range(1, len(since)):
         since[number] = since[number - 1] if outputs[number] == outputs[number - 1] else number
@@ -144,8 +150,8 @@ def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> 
 
 
 def _spread(count: int) -> list[int]:
-    """Return the numbers below ``count``, sorted by their reversed bits. The beginning of this list, up to any length,
-    is evenly spread."""
+    """Return the numbers below ``count``, sorted by their reversed bits. Therefore the first n numbers of the list, for
+    any n, are spread evenly over the range."""
     width = count.bit_length()
     return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
@@ -174,8 +180,8 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 
 def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """Yield the states with all operations up to ``returned`` and parts of the next one: its first parts, all but one
-    part, or one part alone."""
+    """Yield states with all operations up to operation ``returned``, and with parts of the next operation. These are
+    the first parts of the next operation, all parts but one, and one part alone."""
     crash = partial(ModelCrash, returned=returned, stage=CrashStage.SPLIT)
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
@@ -190,9 +196,9 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """The crashes between the return of operation ``returned`` and the next return. They have the micro-operations
-    ``base``, and may lose any of ``free``. A set without any of ``must`` (if that is not 0) belongs to an earlier
-    interval with the same output."""
+    """The crashes between the return of operation ``returned`` and the next return, as sets of micro-operations. A
+    crash leaves the set ``base`` without some members of ``free``. If a set lacks all members of ``must``, it belongs
+    to an earlier interval with the same output (``must`` 0: every set belongs to this one)."""
 
     returned: int
     base: int
@@ -201,7 +207,7 @@ class CrashInterval:
 
 
 def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval]:
-    """Yield the intervals for crashes. Every crash state belongs to exactly one interval."""
+    """Yield the intervals between two returns of operations. Every crash state belongs to exactly one interval."""
     last = len(lattice.of) - 1
     for returned in range(last + 1):
         is_new = returned == 0 or outputs[returned] != outputs[returned - 1]
@@ -213,7 +219,8 @@ def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval
 
 
 def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
-    """Yield every closed set, by the number of independent losses of micro-operations."""
+    """Yield every closed set. First come the sets that lose nothing, then those that lose one micro-operation (and what
+    needs it), then those that lose two independent ones, and so on."""
     waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []
@@ -232,7 +239,8 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
-    """Yield, for each choice of ``size`` independent ``atoms``, all micro-operations that are lost with these."""
+    """Yield a set of lost micro-operations for each choice of ``size`` of the ``atoms``, none of which needs another.
+    The set has the chosen atoms and all micro-operations that need them."""
 
     def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
         if not left:
@@ -248,8 +256,10 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state of a workload under a model: the first ``crash`` that leaves it, and the ``output`` before that
-    crash. ``variant`` is its number among the trees of that crash. ``digest`` covers the tree and the output."""
+    """A state that a workload may leave under a model, unlike all earlier ones. ``crash`` is the first crash that
+    leaves it, and ``output`` the program's output before that crash. A crash may leave several trees, because holes may
+    be filled in several ways; ``variant`` is the number of this state's tree among them. ``digest`` covers the tree and
+    the output."""
 
     crash: ModelCrash
     output: bytes
@@ -258,8 +268,9 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states of a workload under a model. Only their digests stay in memory. ``tried`` counts the crash
-    states so far (at most ``most``), and ``is_all`` says whether these are all. ``budget`` is as in :func:`crashes`."""
+    """The distinct states that a workload may leave under a model, by iteration. Only their digests stay in memory.
+    ``tried`` counts the crash states so far (at most ``most``), and ``is_all`` says whether these are all. ``budget``
+    is as in :func:`crashes`."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None
@@ -296,8 +307,8 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether some state so far may show stale data in holes. bob fills all holes of a tree alike, but models also
-        allow mixtures."""
+        """Whether some state so far may show stale data in holes (parts of files whose data is missing). bob fills all
+        holes of a tree in the same way, but models also allow mixtures."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:
@@ -308,9 +319,10 @@ class ModelStates:
 
 
 def _reach(needs: Sequence[Sequence[int]], micro: int, kept: int) -> list[int]:
-    """Return, for each node, the mask of the first ``micro`` nodes that it reaches, including itself (by strongly
-    connected components: Tarjan, 1972). In the end only the first ``kept`` nodes have their masks: helpers are
-    forgotten after their last use."""
+    """Return, for each node, a mask of nodes that it needs, directly or indirectly, including itself. The mask has only
+    the first ``micro`` nodes, the micro-operations. In the end only the first ``kept`` nodes have their masks, because
+    those of helper nodes are dropped after their last use. (The algorithm is Tarjan's for strongly connected
+    components, 1972.)"""
     reached = [0] * len(needs)
     waiting = [0] * len(needs)
     for wanted in needs:

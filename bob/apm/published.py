@@ -1,5 +1,5 @@
-"""Make models from a published table. Such a model promises the rows without a violation, and what POSIX says about
-syncs of a file."""
+"""Make models from a published table of properties. Such a model promises the properties in rows without a violation,
+and what POSIX says about syncs of a file."""
 
 from collections.abc import Mapping
 

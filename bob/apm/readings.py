@@ -1,7 +1,8 @@
-"""Turn an observation into constraints on micro-operations. A cell (a name, a size, a piece of contents, an attribute)
-shows the last micro-operation that persisted, or its initial value. A *reading* is one explanation of what the cell
-shows, and at least one reading of each cell is true. A reading may break a clause (for example by zeros in place of
-data). A *thing* is a file, directory or link of the workload's history."""
+"""Turn an observation into constraints on micro-operations. A *cell* (a name, a size, a piece of contents, an
+attribute) shows the last micro-operation on it that persisted, or its initial value. A *reading* is one explanation of
+what a cell shows, and at least one reading of each cell is true. A reading may break a *clause*, a promise of a model
+(for example, because it says that zeros are in place of data). A *thing* is a file, directory or link of the workload's
+history."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ MOST_WAYS = 100  # most readings of names that may lead to several things; bob d
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One explanation of a cell: the micro-operations ``there`` persisted, and those in ``missing`` and ``lost`` did
-    not (these sets are shared between readings). ``breaks`` has the clauses that the explanation breaks."""
+    """One explanation of what a cell shows. It says that the micro-operations ``there`` persisted, and that those in
+    ``missing`` and ``lost`` did not. (There are two sets because readings share them.) ``breaks`` has the clauses that
+    are broken if the explanation is true."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -34,7 +36,7 @@ class CellReading:
     breaks: frozenset[Clause] = frozenset()
 
     def together(self, *others: CellReading) -> CellReading:
-        """Return the reading that is true if all of these readings are."""
+        """Return the reading that is true if this reading and all ``others`` are."""
         every = (self, *others)
         return CellReading(
             frozenset[int]().union(*(one.there for one in every)),
@@ -46,16 +48,16 @@ class CellReading:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """All readings of one cell; at least one of them is true. ``about`` is the name of the cell for people."""
+    """All readings of one cell. At least one of them is true. ``about`` names the cell in messages to people."""
 
     about: str
     readings: tuple[CellReading, ...]
 
 
 class ObservationReader:
-    """A reader of the observations of one workload. ``inodes`` has the known inode numbers of files and directories. If
-    ``hidden``, the names in a new directory count as missing when the directory is missing; otherwise nothing is known
-    of these names."""
+    """A reader that turns observations of one workload into constraints. ``inodes`` has the known inode numbers of
+    files and directories. If a directory that the workload made is missing, the names in it cannot be seen: if
+    ``hidden``, these names count as missing, and otherwise as unknown."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True
@@ -91,8 +93,8 @@ class ObservationReader:
         return f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
 
     def _name(self, place: NamePlace, found: Set[int | None]) -> Constraint:
-        """Return the readings of a name that leads to one of the things ``found``; None among these means that the name
-        is not there."""
+        """Return the readings of a name that leads to one of the things ``found``. If ``found`` has None, the name may
+        also be absent."""
         bearers = [*self._taken.places.bearers[place], None]
         readings = [
             reading for value in bearers if value in found for reading in _name_shows(self._taken, place, value)
@@ -100,8 +102,8 @@ class ObservationReader:
         return Constraint(self._about(place), tuple(readings) or (_BROKEN[TreePart.NAMES],))
 
     def _of_several(self, names: _Names) -> Iterator[Constraint]:
-        """Yield the constraints from each name that may lead to several things: it leads to a thing that is as
-        observed."""
+        """Yield the constraints from names that may lead to several things. If such a name leads to one of the things,
+        then what the observation shows at the name must fit that thing."""
         for path, things in names.who.items():
             if len(things) < 2 or names.nodes[path].fault or names.ways(path) > MOST_WAYS:
                 continue
@@ -121,13 +123,15 @@ class ObservationReader:
             yield Constraint(f"the name {path}", tuple(joined) or (_BROKEN[TreePart.NAMES],))
 
     def _said_of(self, names: _Names, path: str, thing: int) -> list[Constraint]:
-        """Return the constraints that an observation puts on ``thing`` if ``path`` leads to it."""
+        """Return constraints on ``thing`` for the case that ``path`` leads to it. They come from what the observation
+        shows at ``path``."""
         if names.nodes[path].kind == FileKind.FILE:
             return list(self._file(thing, min(self._taken.history.things[thing].names), names.nodes[path]))
         return list(self._inside(names, path, thing))
 
     def _inside(self, names: _Names, path: str, directory: int) -> Iterator[Constraint]:
-        """Yield the constraints from the names below ``path`` if it leads to ``directory``."""
+        """Yield constraints for the case that ``path`` leads to ``directory``. They come from the observed names below
+        ``path``."""
         bearers = self._taken.places.bearers
         known = {join(path, place[1]): place for place in bearers if place[0] == directory}
         for inside in sorted({*known, *names.inside(path)}):
@@ -137,8 +141,8 @@ class ObservationReader:
                 yield self._name(known[inside], names.who.get(inside, frozenset({None})))
 
     def _of_inodes(self, names: _Names) -> Iterator[Constraint]:
-        """Yield the constraints from inode numbers: two names with one inode number lead to one thing, and two names
-        with different numbers lead to two."""
+        """Yield the constraints from inode numbers. Two names with the same inode number lead to the same thing, and
+        two names with different numbers lead to different things."""
         for one, other in names.pairs():
             is_same = names.nodes[one].inode == names.nodes[other].inode
             at_one, at_other = names.who[one], names.who[other]
@@ -190,7 +194,8 @@ class ObservationReader:
             yield Constraint(about, values or (_BROKEN[TreePart.ATTRIBUTES],))
 
     def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[CellReading]:
-        """Yield the readings of a piece of a file that shows ``found``, and had the bytes ``before`` initially."""
+        """Yield the readings of a piece of a file. The piece shows the bytes ``found``, and had the bytes ``before``
+        initially."""
         writers = self._taken.writers.get(cell, ())
         is_legible = False
         for at, writer in enumerate(writers):
@@ -222,8 +227,8 @@ class ObservationReader:
             yield self._garbage(cell.thing)
 
     def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
-        """Yield the readings of a piece that a truncation cut off, and that is there again. A new block there shows old
-        contents of the disk, or of the file."""
+        """Yield the readings of a piece of a file for the case that a truncation cut the piece off, and the file later
+        grew over it again. The piece then is in a new block, which may show old contents of the disk, or of a file."""
         writers = self._taken.writers.get(cell, ())
         for at, writer in enumerate(writers):
             if not self._taken.is_cut(writer):
@@ -233,8 +238,9 @@ class ObservationReader:
                 yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
-        """Return whether zeros became stale data, but only in blocks that an overwrite changed elsewhere. In a hole,
-        file systems allocate whole blocks for an overwrite."""
+        """Return whether a piece that had zeros now shows stale data, but only in blocks where an overwrite changed
+        other bytes. This happens because file systems allocate whole blocks when an overwrite fills a part of a
+        hole."""
         if any(before) or not _fills(found, cell.start, self._of_freed):
             return False
         changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
@@ -273,8 +279,8 @@ class ObservationReader:
 
 
 class _Names:
-    """The names in an observation: ``nodes`` has what each path shows, and ``who`` the things that each path may lead
-    to."""
+    """The names in an observation. ``nodes`` has, by path, what the name shows. ``who`` has, by path, the things
+    (files, directories, links) that the name may lead to."""
 
     def __init__(self, taken: Workings, seen: Sightings) -> None:
         self._taken = taken
@@ -286,11 +292,12 @@ class _Names:
         return (path for path in self.nodes if path != "/" and (path.rpartition("/")[0] or "/") == folder)
 
     def leading(self, path: str, things: Set[int]) -> list[CellReading]:
-        """Return the readings that say that ``path`` leads to one of ``things``."""
+        """Return the readings which say that ``path`` leads to one of ``things``."""
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Return the number of readings of ``path``. The count stops at one more than :data:`MOST_WAYS`."""
+        """Return the number of readings of what ``path`` leads to. The count stops at one more than
+        :data:`MOST_WAYS`."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))
 
@@ -306,8 +313,8 @@ class _Names:
                         yield above.together(reading)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of names whose inode numbers say more than the names alone: whether both lead to one thing, or to
-        two."""
+        """Yield pairs of names whose inode numbers give new knowledge. Either the numbers show that two names lead to
+        one thing, although they could lead to two; or the reverse."""
         of_number: dict[int, list[str]] = {}
         of_thing: dict[int, dict[int, str]] = {}
         for path, things in self.who.items():
@@ -326,7 +333,8 @@ def _name_shows(taken: Workings, place: NamePlace, value: int | None) -> Iterato
 
 
 def _shows(taken: Workings, cell: TreeCell, found: Value, initially: Value) -> Iterator[CellReading]:
-    """Yield the readings of a cell that shows ``found``, and had the value ``initially`` before the workload."""
+    """Yield the readings of a cell that shows the value ``found``. Before the workload, the cell had the value
+    ``initially``."""
     writers = taken.writers.get(cell, ())
     if found == initially:
         yield CellReading(missing=frozenset(writers))
@@ -338,16 +346,18 @@ def _shows(taken: Workings, cell: TreeCell, found: Value, initially: Value) -> I
 def _filled(
     missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
 ) -> Iterator[CellReading]:
-    """Yield the readings of a hole that shows ``fills``. Its data, the micro-operations ``absent``, is missing, and the
-    micro-operations ``there`` persisted."""
+    """Yield the readings of the hole ``missing`` (a piece of a file without its data). The hole shows ``fills``, such
+    as zeros. In each reading, the micro-operations ``absent``, which write the data, did not persist, and the
+    micro-operations ``there`` did."""
     for way in missing.ways:
         breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
         yield CellReading(there, absent, way.lost, breaks)
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
-    """Return every fill that explains all of ``found`` at byte ``start`` of a file; sectors in ``of_freed`` count as
-    stale. Return the empty set if no fill does."""
+    """Return the fills (zeros, stale data) that together explain all of ``found``, the bytes of a file from byte
+    ``start`` on. The contents of ``of_freed``, sectors of files that lost blocks, count as stale. Return the empty set
+    if fills do not explain everything."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
@@ -366,8 +376,8 @@ def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
 
 
 def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
-    """Return whether one of ``sectors`` has ``piece`` at the same offset within the sector, or at its beginning:
-    reiserfs packs the ends of files."""
+    """Return whether one of ``sectors`` has ``piece`` at the same offset within the sector, or at its beginning. (The
+    beginning counts because reiserfs moves the ends of files.)"""
     skip = start % SECTOR_BYTES
     return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 

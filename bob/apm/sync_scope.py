@@ -1,5 +1,5 @@
-"""Find the changes (indexes in ``made``) that calls sync by file, directory or range, not by file system. The finish
-belongs to the calls."""
+"""Find the changes that calls sync by file, directory or range, and not as part of the whole file system. Changes are
+named by their indexes in ``made``. The operations of the finish, which ends a workload, count as calls, too."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of files that the same or a later call syncs only in part, by sync_file_range, O_SYNC and
-    such."""
+    """Return the changes of files that some call syncs only in part, by sync_file_range, O_SYNC and such. The call may
+    be the changing call itself, or a later one."""
     last: dict[int | None, int] = {None: 0}  # by file: the last operation that syncs only a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -28,7 +28,8 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether a later sync_file_range begins behind the byte ``before``, where the append ``change`` begins."""
+    """Return whether a later sync_file_range syncs only a later part of the append ``change``: it begins behind the
+    byte ``before``, where the append begins."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -36,8 +37,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes whose file or directory the same or a later call syncs. All changes in a directory count, too,
-    if a synced file got a name there."""
+    """Return the changes whose file or directory is synced by the changing call itself or by a later call. If a synced
+    file got a name in a directory, all changes in that directory count, too."""
     last: dict[int, int] = {}  # by file or directory: the last operation that syncs it, or a file that got a name in it
     last_of_all = 0  # the last operation that syncs an unknown file
     named: dict[int, set[int]] = {}
@@ -59,9 +60,10 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that the log of another file may also have: those of files that earlier calls synced. If such
-    a file gets or loses a name, all changes in its directories count, and also those in directories that are made there
-    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    """Return the changes that a file system may write into the log of another file. These are first the changes of
+    files that earlier calls synced. If such a file gets or loses a name, all changes in its directories count, too, and
+    also the changes in directories that are made there (fs/btrfs/tree-log.c, btrfs_log_new_name and
+    btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)
@@ -86,8 +88,8 @@ def elsewhere(history: History, finish: Sequence[ops.Operation], change: Operati
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """Yield each call from operation ``first`` on that syncs a single file or directory, as its number, the operation,
-    and the file's identity (None: unknown)."""
+    """Yield each call from operation ``first`` on that syncs a single file or directory. Each item has the number of
+    the operation, the operation, and the number of the file in the history (None: unknown)."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path):

@@ -18,8 +18,8 @@ COUNTED_OPERATIONS = 300  # micro-operations; a workload with more is left out
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
-    """Counts for one list of operations: the trees that a model ``allowed`` (with whole blocks), and those ``seen`` in
-    the workloads in ``folders``."""
+    """Counts of trees for one list of operations. ``allowed`` counts the trees that a model allows if blocks are never
+    torn, and ``seen`` counts those of them that the workloads in ``folders`` showed."""
 
     operations: tuple[str, ...]
     folders: tuple[str, ...]
@@ -28,8 +28,8 @@ class TreeCounts:
 
 
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
-    """Count the allowed and the seen trees of each list of operations that was explored exhaustively. A list with more
-    than ``limit`` closed sets is left out. Return () if the model allows unbounded garbage."""
+    """Count the allowed and the seen trees, once for each list of operations that was explored exhaustively. Leave out
+    a list with more than ``limit`` closed sets of micro-operations. Return () if the model allows unbounded garbage."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)
@@ -62,7 +62,8 @@ def _count(promised: Set[Clause], together: Sequence[ObservedCase], limit: int) 
 
 
 def in_blocks(graph: Graph) -> Graph:
-    """Return the graph with the same dependencies, but for a disk that never tears a block."""
+    """Return ``graph`` with more dependencies: the parts of one change in one block need each other, as on a disk that
+    never tears a block."""
     blocks: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for at, operation in enumerate(graph.workings.operations):
         if isinstance(operation.cell, DataCell):
@@ -74,8 +75,8 @@ def in_blocks(graph: Graph) -> Graph:
 
 
 def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
-    """Return the paths of files whose blocks were freed, and ``tree`` with zeros for their contents. bob does not
-    enumerate which foreign contents these files may show."""
+    """Return the paths of the files in ``tree`` whose blocks were freed. Then return ``tree`` with zeros as the
+    contents of these files. Blocks of theirs may show contents of other files, and bob does not enumerate these."""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 

@@ -38,8 +38,8 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return a digest of the output and of all that a model knows about a tree. An observed tree has the same digest if
-    it is equal in these respects."""
+    """Return a digest of an output and a tree, as far as a model knows trees. An observed tree has the same digest if
+    it is equal in all that a model knows."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
@@ -91,8 +91,9 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Return two digests for each tree of the set ``there`` (holes may be filled in several ways,
-        :data:`FILLINGS`). The first digest covers all that a checker sees; the second is that of :func:`shape_of`."""
+        """Return two digests for each tree that the set ``there`` of micro-operations leaves. There may be several
+        trees, because holes may be filled in several ways (:data:`FILLINGS`). The first digest covers all that a
+        checker sees. The second is the result of :func:`shape_of`."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
@@ -155,8 +156,9 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """The content of a file after a set of micro-operations: its size (bytes), the sum of its sectors' hashes for each
-    filling, and the sectors with holes."""
+    """The content of a file after the set ``there`` of micro-operations. ``size`` is in bytes. ``holes`` has the
+    numbers of the sectors with holes, which lack data. Holes may be filled in several ways, and ``sums`` has, for each
+    way, the sum of the hashes of all sectors."""
 
     there: int
     size: int
@@ -245,7 +247,8 @@ class _WrittenFile:
             yield cell.start // SECTOR_BYTES
 
     def _sector(self, sector: int, there: int, size: int) -> tuple[tuple[bytes, ...], bool]:
-        """Return the content of a sector up to the file's end, for each filling; and whether the sector has a hole."""
+        """Return the content of a sector up to the file's end, once for each way to fill holes. Then return whether the
+        sector has a hole."""
         start = sector * SECTOR_BYTES
         end = min(start + SECTOR_BYTES, size)
         if start >= end:
@@ -270,8 +273,8 @@ class _WrittenFile:
         return tuple(found * FILLINGS if len(found) == 1 else found), has
 
     def _known(self, cell: DataCell, last: int) -> bytes | None:
-        """Return the bytes of a piece whose last micro-operation is ``last`` (-1: none persisted); None if the piece is
-        a hole."""
+        """Return the bytes of a piece of the file. ``last`` is the last micro-operation on the piece that persisted
+        (-1: none did). Return None if the piece lacks data (a hole)."""
         if last < 0:
             if cell.start >= len(self._initial):
                 return None
@@ -283,8 +286,8 @@ class _WrittenFile:
         return value
 
     def _in_hole(self, place: int, there: int, cut: int, first: int, stop: int) -> list[bytes]:
-        """Return the bytes of a hole for each filling, or only once if all fillings are alike. ``cut`` is the
-        micro-operation that cut the piece off, or -1."""
+        """Return the bytes that a hole shows from ``first`` up to ``stop``, once for each way to fill holes. If all
+        ways give the same bytes, return these once. ``cut`` is the micro-operation that cut the piece off, or -1."""
         fills = self._fills(place, there, cut)
         self.shows_stale |= any(fills)
         old, nothing = stale_at(first, stop - first), bytes(stop - first)
@@ -299,8 +302,8 @@ class _WrittenFile:
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
-        """Return whether a hole shows stale contents: first if zeros are preferred where both are allowed, then if
-        stale contents are."""
+        """Return whether a hole shows stale contents, in two cases. In the first case, the hole has zeros wherever the
+        model allows both. In the second case, it has stale contents wherever the model allows both."""
         missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
             # A crash state does not show an earlier size, so that size need not have persisted.
@@ -317,8 +320,10 @@ class _WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _HoleValues:
-    """Micro-operations that set sizes, as masks: those that forbid zeros in a hole, those that forbid stale contents,
-    and all by appends to the hole (``own``)."""
+    """Conditions on what a hole may show; they depend on the sizes that persisted. All fields but one are masks of
+    micro-operations that set sizes. If a size in ``not_zeros`` persisted, the hole does not show zeros; if one in
+    ``not_stale`` persisted, it does not show stale contents. ``own`` has all sizes by appends to the hole.
+    ``may_be_stale`` says whether stale contents are possible at all."""
 
     not_zeros: int
     not_stale: int
@@ -352,8 +357,8 @@ def _sealed(size: int, total: int) -> bytes:
 
 
 def _hash(sector: int, data: bytes) -> int:
-    """Return the hash of a sector, as if zeros followed the file's end. The size, which is hashed too, says where the
-    end is."""
+    """Return the hash of a sector. Zeros at the end of the sector do not change the hash, so a sector at the file's end
+    has the same hash as one that zeros follow. (The file's size, which is hashed too, tells them apart.)"""
     data = data.rstrip(b"\0")
     if not data:
         return 0

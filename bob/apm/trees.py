@@ -12,9 +12,10 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """The file, directory or link behind a name. ``content`` is the content of the whole file, and ``same`` its first
-    name, which shows hard links. Comparisons ignore ``thing`` (its identity in the history), permission bits and owner
-    (user, group), because observations have others, or none."""
+    """The file, directory or link that a name leads to. ``content`` is the content of the whole file. ``same`` is the
+    first of all names that lead to the same file, so that hard links are visible. Comparisons ignore ``thing`` (the
+    number in the workload's history), ``mode`` and ``owner`` (user, group), because observed trees have other values
+    there, or none."""
 
     kind: str
     content: bytes = b""
@@ -37,8 +38,8 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
 
 
 def nodes(tree: ModelTree) -> Mapping[str, Node]:
-    """Return a model's tree in the form of an observed tree, without the root. The inode number of a file is its
-    identity plus one."""
+    """Return a model's tree in the form of an observed tree, without the root. As the inode number, each file has its
+    number in the workload's history plus one."""
     names = Counter(entry.thing for _path, entry in tree)
     return {
         path: Node(
@@ -77,8 +78,8 @@ def observed_tree(observation: Observation) -> ModelTree:
 
 
 class Remnant:
-    """The names and attributes after a set of micro-operations. ``shown`` has, by cell, the micro-operation that the
-    cell shows."""
+    """The names and attributes that remain when a set of micro-operations has persisted. ``shown`` has, for each cell
+    (such as a name), the last micro-operation on that cell that persisted."""
 
     def __init__(self, taken: Workings, shown: Mapping[TreeCell, int]) -> None:
         self._taken, self._shown = taken, shown

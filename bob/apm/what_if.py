@@ -1,5 +1,6 @@
-"""Change a model: add clauses, or take clauses away. A change is a sign and a clause (docs/models.md). A word of the
-clause may be ``any``, contain ``*``, or be alternatives with ``|``. Changes from papers have names (:data:`NAMED`)."""
+"""Change a model: add clauses (promises), or take clauses away. The user writes a change as a sign and a pattern of
+clauses' names (docs/models.md). A word of the pattern may be ``any``, contain ``*``, or be alternatives with ``|``.
+Changes from papers have names (:data:`NAMED`)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +20,8 @@ SIGNS = {"+": True, "-": False}
 
 @dataclass(frozen=True, slots=True)
 class NamedChange:
-    """A change with a name. ``made`` returns the clauses that it adds to a promised set, and those that it takes
-    away."""
+    """A change of models that has a name. ``made`` gets the clauses that a model promises, and returns two sets: the
+    clauses that the change adds, and the clauses that it takes away."""
 
     about: str
     made: Callable[[Clauses], tuple[Clauses, Clauses]]
@@ -35,14 +36,14 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """The new orders that a sync may break. Each replaces an order without that exception."""
+        """The new orders that a sync may break. Each of these replaces a promised order that no sync may break."""
         return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Return ``model`` changed by all changes in ``said``, one after the other, under a new ``name``. If a clause is
-    taken away, stronger ones go, too. Raises UsageError for a change that is invalid, contradicts itself, changes
-    nothing, or leaves its clauses promised."""
+    """Return ``model`` with all changes in ``said``, which are made one after the other, under the new ``name``. If a
+    change takes a clause away, stronger clauses go, too. Raises UsageError for a change that is invalid, contradicts
+    itself or changes nothing, or if other clauses still imply a clause that it takes away."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         gives, takes = edit(words, frozenset(promised))
@@ -93,15 +94,16 @@ def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that must go if ``clause`` is taken away: a change that persists whole also persists whole in
-    each block."""
+    """Return the stronger clauses that must go if ``clause`` is taken away. For example, a change that persists as a
+    whole also persists as a whole in each block."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.DATA_KINDS and clause.unit is Unit.BLOCK:
         return (clauses.Whole(clause.kind, Unit.WHOLE),)
     return clauses.saying_more(clause)
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return ``clauses`` as few lines for :func:`clauses.matching`. Words that may replace each other are joined."""
+    """Return ``clauses`` as few patterns, one a line, that :func:`clauses.matching` understands. If clauses differ in
+    one word only, their words are joined to one pattern."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()
@@ -154,8 +156,9 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Return the change after which a sync persists only its own file. It takes away the durability of other changes
-    and the journal of sizes, and lets syncs break orders between two files."""
+    """Return the clauses to add and to take away so that a sync persists only its own file. Other changes are not
+    durable any more after a sync, and sizes are not in a common journal. Orders between two files get the exception
+    that a sync may break them."""
     durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}

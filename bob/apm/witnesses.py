@@ -30,8 +30,8 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that the outcome ``sight`` refutes. Return None if a question about a property
-    cannot show the refutation."""
+    """Return the witness of a clause that the outcome ``sight`` refutes: a document with the crash state and a question
+    about it. Return None if no question about a property can show the refutation."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
@@ -93,8 +93,8 @@ def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> boo
 def _of_durability(
     clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """Yield questions about changes that are certainly missing, although by the clause a call that returned made them
-    durable."""
+    """Yield questions about changes that are certainly missing. By the clause, a call had made them durable when it
+    returned, and it had returned."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
     missing: dict[int, dict[OperationChange, None]] = {}
@@ -117,8 +117,8 @@ def _of_durability(
 
 
 def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
-    """Return ``case`` changed so that bob can ask about durability after ``call``: if the call is in the finish, the
-    finish becomes part of the workload."""
+    """Return ``case`` in a form in which bob can ask what was durable after operation number ``call``. If this
+    operation is in the workload's finish, the operations of the finish become normal operations of the workload."""
     workload = case.workload
     own = len(workload.operations)
     if call > own:

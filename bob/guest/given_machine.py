@@ -71,8 +71,8 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A given machine in the role of an image. ``there`` has the kernel modules that bob needs and that the machine
-    has."""
+    """A machine that bob did not boot, in the role of a guest's image. ``there`` has the kernel modules that bob needs
+    and that the machine has."""
 
     there: frozenset[str] = frozenset()
 
@@ -107,8 +107,8 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Return the machine at ``address`` as an image. Raises UsageError if the machine is unfit, GuestError if bob
-    cannot reach it."""
+    """Ask the machine at ``address`` what it has, and describe it in the form of a guest's image. Raises UsageError if
+    bob cannot use the machine, GuestError if bob cannot reach it."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -302,9 +302,9 @@ def _end(stream: CommandStream) -> None:
 
 
 def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
-    """Try once to log in, as ssh(1) would, with ~/.ssh/config, the keys in ~/.ssh and the key agent, and only to a
-    known machine. Raises GuestError if the machine refuses or is unknown; OSError, EOFError or SSHException if another
-    attempt may succeed."""
+    """Try once to log in. Like ssh(1), this uses ~/.ssh/config, the keys in ~/.ssh and the key agent, and logs in only
+    to a machine with a known host key. Raises GuestError if the machine refuses or is unknown; OSError, EOFError or
+    SSHException if another attempt may succeed."""
     config = paramiko.SSHConfig()
     with suppress(OSError):
         config = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser()))

@@ -101,7 +101,8 @@ class Reaper:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A private libvirt root, at ``path``. Its owner lives while the open file ``lock`` is locked."""
+    """A private libvirt root, at ``path``. Its owner holds a lock on the open file ``lock`` as long as the owner
+    lives."""
 
     path: Path
     lock: IO[str]
@@ -124,7 +125,7 @@ class Root:
 
 
 def sweep() -> None:
-    """Remove the roots of dead bobs, and end what still runs in these."""
+    """Remove the roots whose owners are dead, and end what still runs in these roots."""
     for folder in _parent().glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if not (folder / _LOCK).exists():  # an owner is making it, or an ending libvirt wrote into it last

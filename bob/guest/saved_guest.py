@@ -39,7 +39,8 @@ class SavedState:
 
     @staticmethod
     def of(*definition: str) -> SavedState:
-        """Return the saved state of the guest that these texts define (such as its XML, and versions)."""
+        """Return the saved state of a guest. The guest is defined by the texts ``definition``, such as its XML and the
+        versions of QEMU and libvirt."""
         digest = hashlib.sha256("\0".join((str(FORMAT), *definition)).encode()).hexdigest()[:32]
         return SavedState(cache_folder("saved") / digest, Identity(UUID(digest)))
 
@@ -51,7 +52,8 @@ class SavedState:
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Rename ``part`` to ``path``, durably: after a crash of the host the saved state is whole or absent."""
+        """Rename the file ``part``, in which the state was saved, to ``path``. After a crash of the host, the saved
+        state is whole or absent."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:

@@ -199,8 +199,8 @@ class Shell:
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
-        """Raise ``on_loss()`` if the connection breaks in the block, or if ``what`` takes too long; raise GuestError
-        for other failures."""
+        """Raise ``on_loss()`` if the connection breaks in the ``with`` block, or if the block takes too long. Raise
+        GuestError for other failures. ``what`` says in messages what the block does."""
         try:
             yield
         except TimeoutError as error:
@@ -213,7 +213,8 @@ class Shell:
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """End a call of paramiko's in the block that could wait for ever. Raises TimeoutError after ``seconds``."""
+        """End the calls to paramiko in the ``with`` block after ``seconds``, because they could wait for ever. Raises
+        TimeoutError in that case."""
         end = time.monotonic() + seconds
         timer = threading.Timer(seconds, self._transport.close)
         timer.daemon = True

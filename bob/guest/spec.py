@@ -28,9 +28,9 @@ class NetworkKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """What guest to start: its image, its memory in MiB, its accelerator (None: bob chooses), and the disk with the
-    user space of a program under test (None: without). Raises UsageError for VIRTUAL time with KVM, because virtual
-    time exists only under TCG."""
+    """A description of a guest to start. It has the image, the memory in MiB and the accelerator (None: bob chooses).
+    ``world`` is the disk with the user space of a program under test (None: there is no such disk). Raises UsageError
+    for VIRTUAL time with KVM, because virtual time exists only under TCG."""
 
     image: Image
     clock: Clock = Clock.REAL

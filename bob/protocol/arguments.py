@@ -34,8 +34,8 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Return whether a call follows the path that it names, if the path leads to a symbolic link. An open file without
-    a name also has a path that looks like a link (linkat(2)); the result is false for it."""
+    """Return whether a call that names a path goes on to the target if the path leads to a symbolic link. An open file
+    without a name also has a path that looks like a symbolic link (linkat(2)); the result is false for such a path."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -48,15 +48,15 @@ def process_of(open_file: re.Match[str], call: SystemCall) -> int:
 
 
 def has_no_name(call: SystemCall, place: int) -> bool:
-    """Return whether the name at index ``place`` is empty, so that the call means the descriptor before it
-    (AT_EMPTY_PATH)."""
+    """Return whether the argument at index ``place``, a name, is empty. The call is then about the file of the
+    descriptor in the argument before it (AT_EMPTY_PATH)."""
     return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
 class KernelCopy(NamedTuple):
-    """A copy that the kernel makes between two files. ``out_of`` and ``into`` are the indexes of the arguments with the
-    descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on; None stands for the position of
-    the open file, which advances."""
+    """A copy that the kernel makes from one open file to another. ``out_of`` and ``into`` are the indexes of the
+    arguments that have the two descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on. If
+    one of these is None, the copy uses and advances the position of that open file."""
 
     out_of: int
     into: int
@@ -71,8 +71,8 @@ def copy_of(call: SystemCall) -> KernelCopy:
 
 
 def _offset(argument: str) -> int | None:
-    """Return the number that a pointer argument points to when the call begins, from ``[0] => [100]`` or ``[0 =>
-    100]``; None for NULL."""
+    """Return the number that a pointer argument points to when the call begins. strace writes ``[0] => [100]`` or ``[0
+    => 100]``, and the result is 0. Return None for NULL."""
     found = re.search(r"\d+", argument)
     return int(found[0]) if found else None
 
@@ -99,8 +99,8 @@ def how_of(call: SystemCall) -> How | None:
 
 
 def allocation(mode: str) -> Allocation:
-    """Return the kind of allocation that the flags ``mode`` of fallocate(2) request. Flags that move ranges of the file
-    are not allowed here."""
+    """Return the kind of allocation that fallocate(2) makes with the flags ``mode``. The caller must exclude flags that
+    move ranges of the file."""
     if "PUNCH_HOLE" in mode:
         return Allocation.PUNCH
     if "ZERO_RANGE" in mode:
@@ -114,12 +114,14 @@ def mode_of(call: SystemCall, umask: int) -> int:
 
 
 def permissions(argument: str) -> int:
-    """Return the bits that chmod(2) sets: the kernel ignores the file's type (``S_IALLUGO`` in chmod_common)."""
+    """Return the permission bits that a chmod(2) with this argument sets. The kernel ignores the other bits, which are
+    the file's type (``S_IALLUGO`` in chmod_common)."""
     return int(argument, 8) & 0o7777
 
 
 def identity(argument: str) -> int:
-    """Return the user or group number in an argument; -1 means that the call leaves it unchanged."""
+    """Return the user or group number in an argument of chown(2). The number -1 means that the call leaves the user or
+    group unchanged."""
     number = int(argument, 0)
     return -1 if number == 2**32 - 1 else number
 

@@ -1,8 +1,10 @@
-"""Find what a program relies on, its *reliances*: compare a refused crash state with accepted ones after the same
-output (OSDI'14, section 3). A state is a row of *presences*, which say how much of each call's effect it has.
+"""Find what a program relies on, its *reliances*: compare a crash state that the program's checker refuses with states
+that it accepts after the same output (OSDI'14, section 3). A *presence* says how much of a call's effect is in a state:
+nothing, a part, or everything; or it is undecided. A state is a row of presences, one for each call.
 
 The nearest accepted state with more calls shows which calls are missing. The nearest accepted state with fewer calls
-shows which calls came too early. Groups of calls that must persist together are sought first (section 3.4)."""
+shows which calls came too early. Groups of calls that must persist together are sought first (section 3.4).
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class Reliance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why the checker refuses a crash state. The calls ``missing`` should be there, the calls ``there`` came too early,
-    and ``beside`` has phrases for other differences."""
+    """The reason why the checker refuses a crash state. The calls ``missing`` should have persisted, and the calls
+    ``there`` persisted too early. ``beside`` has phrases for other differences from accepted states."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
@@ -41,8 +43,9 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """The reliance as a key: equal reliances have equal keys. For calls that must persist together, ``missing`` and
-        ``there`` count as one set. Byte ranges do not count."""
+        """A key for the reliance: two explanations with the same reliance have equal keys. If calls must persist
+        together, it does not matter which of them are in ``missing`` and which in ``there``. Byte ranges in ``beside``
+        do not matter, either."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
@@ -80,8 +83,9 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The difference between two states: the ``calls`` that only one of them has, phrases for other differences, and
-    the calls that differ in the ``parts`` that persisted."""
+    """The difference between two crash states. ``calls`` are the calls that only one of them has. ``parts`` are the
+    calls of which both have a part, but not the same part. ``beside`` has phrases for differences that no call
+    explains."""
 
     calls: tuple[int, ...]
     beside: tuple[str, ...] = ()
@@ -89,8 +93,8 @@ class Contrast:
 
 
 class Presences:
-    """A table: how much of the effect of each call (column) is in each state (row). ``untold`` has, by row, the
-    differences that no call explains."""
+    """A table of crash states (rows) and calls (columns). Each entry says how much of the call's effect is in the
+    state. ``untold`` has, for each row, the values in the state that no call explains."""
 
     def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
         self._untold = untold
@@ -102,7 +106,8 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """Return this table, with each undecided presence replaced by the presence in the same row of ``known``."""
+        """Return this table with fewer undecided entries. Each undecided entry is replaced by the entry of ``known``
+        for the same call in the same row."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -117,10 +122,14 @@ class Presences:
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
-        """Return how ``state`` differs from three rows: the nearest row with the same calls, the nearest with
-        additional calls, and the nearest with fewer calls (None if the table lacks such a row). The nearest row has the
-        fewest differences; a call that is undecided in one of the two counts as a difference. A contrast names the
-        calls that certainly differ, or else those that may differ."""
+        """Return how ``state`` differs from three rows of the table: the nearest row with the same calls, the nearest
+        row with additional calls, and the nearest row with fewer calls. Each result is None if the table lacks such a
+        row.
+
+        The nearest row is the one with the fewest differences. A call that is undecided in only one of the two states
+        counts as a difference. The result names the calls that certainly differ; if there are none, it names the calls
+        that may differ.
+        """
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # usually a few among thousands of calls
         few = Presences((), self._untold)
@@ -147,8 +156,9 @@ class Presences:
     def _first(
         self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
     ) -> Contrast | None:
-        """Return the contrast with the cheapest row among those that ``fits`` marks. Equally cheap rows are ordered by
-        the calls in ``named``, and then by the ``torn`` calls whose parts differ."""
+        """Return the contrast with the nearest row among those that ``fits`` marks: the row with the least of
+        ``costs``. If several rows cost the same, take the one that comes first by the calls that ``named`` marks in it,
+        and then by the ``torn`` calls of which it has another part."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -165,8 +175,8 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
-    """Return why the state ``refused`` is refused while the states ``accepted`` are accepted. ``own`` has the values in
-    the refused state that no call explains."""
+    """Return why the checker refuses the state ``refused`` although it accepts the states ``accepted``. ``own`` has the
+    values in the refused state that no call explains."""
     alike, missing, there = accepted.nearest(refused, own)
     if alike is not None and alike.parts:  # the states differ only in the part of a call that persisted
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
@@ -181,9 +191,9 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation``, but with fewer calls if it says that calls must be durable. Then only the calls
-    before call ``told_by``, which wrote the output, are kept, if there are such calls. (Accepted states often have
-    later calls only because these persisted together with earlier ones.)"""
+    """Return the ``explanation``. If it says that calls must be durable when the program writes an output, keep only
+    calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
+    these persisted together with earlier ones.) If there are no earlier calls, keep all."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -191,15 +201,17 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """Return an explanation of the ``refused`` state for the case that no state is accepted: the calls before
-    ``told_by`` whose effects it lacks, in part or whole."""
+    """Return an explanation of the ``refused`` state for the case that the checker accepts no state after this output.
+    It names the calls before ``told_by`` (the call that wrote the output) whose effects are missing in the state, in
+    part or whole."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:
-    """Return the explanation that names fewer calls, because it comes from nearer accepted states."""
+    """Return the one of two explanations that names fewer calls, because it comes from a nearer accepted state. An
+    explanation that is unclear always loses."""
     if Reliance.UNCLEAR in (one.reliance, other.reliance):
         return other if one.reliance is Reliance.UNCLEAR else one
     size, another = ({*each.missing, *each.there} for each in (one, other))
@@ -228,9 +240,10 @@ _OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER  # reliances that 
 
 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
-    """Return the groups of ``changing`` calls that must persist together. ``accepted[k]`` says whether the checker
-    accepts the result of the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. A group
-    neither begins nor ends with an output."""
+    """Return groups of calls that must persist together. ``accepted[k]`` says whether the checker accepts the result of
+    the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. If the checker accepts a state
+    before and after some operations, but no state between, their calls are a group. The group has only calls in
+    ``changing``, and it neither begins nor ends with an output."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
@@ -249,9 +262,9 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """Return the ``explanation``, or instead the explanation by a whole group of ``found``. A group explains the state
-    if the crash came inside the group, or if the explanation names only members of the group. The explanation stays
-    unchanged if it says that calls must be durable before an output."""
+    """Return the ``explanation``, or replace it by "the calls of a whole group must persist together". ``found`` has
+    the groups. A group replaces the explanation if the crash came inside the group, or if the explanation names only
+    members of the group. An explanation by calls that must be durable before an output is never replaced."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}
@@ -264,8 +277,8 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the number of the last call in the state, if the state has all earlier calls and no later call; else
-    return None. Undecided calls do not matter."""
+    """Return the number of the last call in the ``refused`` state if the state has exactly the first calls: all calls
+    up to that one as a whole, and nothing of later ones. Otherwise return None. Undecided calls do not count."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

@@ -18,7 +18,8 @@ _DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")  # hexadecimal in the calls of bob.
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open file (the kernel's ``struct file``); processes that inherit it share its ``position`` (bytes)."""
+    """An open file (the kernel's ``struct file``). Processes that inherit it share its ``position`` (bytes). ``file``
+    is the number of the file, and ``appends`` says that it was opened with O_APPEND."""
 
     file: int
     appends: bool = False
@@ -27,15 +28,18 @@ class OpenFile:
     reads_only: bool = False
 
     def moved_on(self, count: int) -> int:
-        """Advance the position by ``count`` bytes; return the position before."""
+        """Advance the position by ``count`` bytes. Return the position from before the advance."""
         self.position += count
         return self.position - count
 
     def start_of(self, write: SystemCall, size: int) -> int:
-        """Return the offset of the first byte that the call ``write`` writes to a file of ``size`` bytes. If the call
-        gives no offset, the position advances. Linux appends to a file that was opened with O_APPEND, whatever the
-        offset (pwrite(2), BUGS). The flag RWF_APPEND of pwritev2(2) does so for one call, and in pwritev2(2) the offset
-        -1 means that no offset is given."""
+        """Return the offset of the first byte that the call ``write`` writes. The file has ``size`` bytes. If the call
+        gives no offset, use and advance the position.
+
+        Linux appends to a file that was opened with O_APPEND, whatever the offset (pwrite(2), BUGS). The flag
+        RWF_APPEND of pwritev2(2) has the same effect for one call. In pwritev2(2), the offset -1 means that the call
+        gives no offset.
+        """
         count = write.result or 0
         offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
         appends = self.appends
@@ -50,8 +54,8 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A mapping at ``address`` of the bytes ``start`` to ``end`` of a ``file`` (None: bob does not follow the file).
-    ``path`` is the file's path at the time of the mmap(2)."""
+    """A mapping in a process: at ``address`` are the bytes from ``start`` up to ``end`` of the file with the number
+    ``file`` (None: bob does not follow the file). ``path`` is the file's path at the time of the mmap(2)."""
 
     file: int | None
     path: str
@@ -65,8 +69,8 @@ class Mapping:
 
 
 class Mappings:
-    """The shared mappings of files, by process. ``by_path`` has the files with a watched mapping. Threads share their
-    mappings, a fork copies them, and execve drops them."""
+    """The shared mappings of files, by process. bob watches some mappings for stores, and ``by_path`` has the files of
+    these. Threads share their mappings, a fork copies them, and execve drops them."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
@@ -93,7 +97,8 @@ class Mappings:
             self._move(call)
 
     def _cut(self, pid: int, start: int, end: int) -> list[Mapping]:
-        """Remove the addresses from ``start`` up to ``end`` from the mappings; return the mappings that were there."""
+        """Unmap the addresses from ``start`` up to ``end`` in a process. Return the mappings that had some of these
+        addresses."""
         gone, left = list[Mapping](), list[Mapping]()
         for one in self._of.of(pid):
             last = one.address + one.end - one.start
@@ -119,8 +124,8 @@ class Mappings:
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
-        """Return the range that an msync(2) syncs, as a part of the latest mapping that contains its address. Return
-        None if no mapping does."""
+        """Return the range that an msync(2) syncs, as a mapping of its own. Return None if no mapping contains the
+        address in the call."""
         address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:
@@ -181,8 +186,8 @@ class Descriptors:
         self._tables.put(call.pid, table)
 
     def _closed(self, call: SystemCall) -> None:
-        """Forget descriptors that a call closes: the next file with such a number may be a pipe, which no traced call
-        shows."""
+        """Forget the descriptors that a call closes. This is necessary because the next file with such a number may be
+        a pipe, and no traced call shows the pipe."""
         table, first = self._tables.of(call.pid), _number(call.arguments[0])
         last = first if call.name == "close" else _number(call.arguments[1])
         numbers = {one for one in table.files if first <= one <= last}

@@ -30,10 +30,14 @@ class StepKind(StrEnum):
 
 
 class DiagramStep(Document, frozen=True):
-    """A step: the system call ``number`` of a recording, as ``verb``, ``path`` and ``more`` (such as "append", "/f",
-    "512 bytes at 0"). ``told`` is the output that it wrote, one character for each byte. ``program`` made the call in
-    ``function`` (empty: unknown), as process number ``process`` (from 1, in the order of first steps). If the step is a
-    sync, ``covers`` has the steps that it makes durable and that no earlier sync made durable."""
+    """A step of a program: its system call with the number ``number`` in the recording. ``verb``, ``path`` and ``more``
+    describe the call (such as "append", "/f", "512 bytes at 0"). ``told`` is the output that the call wrote, one
+    character for each byte.
+
+    ``program`` is the name of the program that made the call, and ``function`` the function in it (empty: unknown).
+    ``process`` numbers the processes from 1, in the order of their first steps. If the step is a sync, ``covers`` has
+    the numbers of the steps that it makes durable, except for steps that an earlier sync made durable.
+    """
 
     number: int
     kind: StepKind
@@ -60,9 +64,9 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A reliance of the program, in words in ``sentence``. The steps ``first`` must persist before the steps ``then``.
-    Without ``then``, the steps ``first`` must persist together. If ``is_durable``, ``then`` is the step of an output,
-    and the steps ``first`` must be durable before it."""
+    """Something that a program relies on. ``sentence`` says it in words. The steps with the numbers ``first`` must
+    persist before those with the numbers ``then``. If ``then`` is empty, the steps ``first`` must persist together. If
+    ``is_durable``, ``then`` is a step that writes an output, and the steps ``first`` must be durable before that."""
 
     sentence: str
     first: tuple[int, ...]
@@ -72,8 +76,9 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DiagramRow:
-    """Similar ``steps`` in one row: they follow each other, or are the same step of each round of the loop with number
-    ``loop``. ``is_gap``: the row stands for rows that are left out."""
+    """One row of a diagram, which shows one or several similar ``steps``. Either the steps follow each other, or they
+    are the same step in each round of a loop; ``loop`` is the number of that loop. ``is_gap`` says that the row stands
+    for many rows that are left out."""
 
     steps: tuple[DiagramStep, ...]
     loop: int | None = None
@@ -86,8 +91,9 @@ class DiagramRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A diagram: ``rows`` in program order, and ``needs``, whose steps are here indexes of rows. ``orders`` has, for
-    each sync, (first row, last row, row of the sync): the sync makes these rows durable. ``left_out`` is the number of
+    """A diagram of a program's steps. ``rows`` are in program order. ``needs`` are what the program relies on; here
+    they name rows by index, not steps by number. ``orders`` has an entry for each sync: (first row, last row, row of
+    the sync). It says that the sync makes the rows from the first to the last durable. ``left_out`` is the number of
     needs that are not drawn."""
 
     rows: tuple[DiagramRow, ...]
@@ -97,8 +103,8 @@ class Diagram:
 
     @property
     def modules(self) -> list[tuple[int, int]]:
-        """The runs of adjacent rows that one process makes about one file, as (index of the first row, index after the
-        last row). Outputs and gaps are left out."""
+        """Groups of adjacent rows that one process makes about one file. Each group is (index of its first row, index
+        after its last row). Rows with outputs, and gaps, are left out."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
             if row.first.kind is StepKind.TOLD or row.is_gap:
@@ -111,8 +117,8 @@ class Diagram:
 
 
 def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[DiagramStep, ...]:
-    """Return the steps of a program: its ``calls``, described by their ``effects``, and its outputs. ``tellings`` has
-    the output that a call wrote, by the call's number."""
+    """Return the steps of a program: its changes and syncs, and its outputs. ``effects`` describes what the ``calls``
+    do. ``tellings`` has, by the number of a call, the output that the call wrote."""
     by_call: dict[int, list[Deed]] = {}
     for deed in effects.deeds:
         by_call.setdefault(deed.call, []).append(deed)
@@ -140,8 +146,9 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return a reliance as a need; None if its calls are not among the ``steps``. ``told`` is the output before the
-    crash."""
+    """Return the need that an ``explanation`` shows. (An explanation says why a crash state is refused; a need says
+    which steps must persist first or together.) Return None if its calls are not among the ``steps``. ``told`` is the
+    output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -178,8 +185,9 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
-    """Fold ``steps`` into rows; a step in ``marked`` gets a row of its own. A loop is recognised by calls that repeat
-    on the same files, or on files in the same directories."""
+    """Return the rows that show ``steps``. Similar steps share a row, but each step whose number is in ``marked`` gets
+    a row of its own. A loop is recognised by calls that repeat on the same files, or on files in the same
+    directories."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]
@@ -200,8 +208,8 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
 
 
 class _UnsyncedSteps:
-    """The steps that no sync has made durable so far, as POSIX defines it: changes of data by file, changes of names by
-    directory."""
+    """The steps that no sync has made durable so far. As in POSIX, a sync of a file covers changes of its data, and a
+    sync of a directory changes of the names in it."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
@@ -273,7 +281,7 @@ def _names(operation: ops.Operation) -> tuple[str, ...]:
 
 
 def _last_told(told: bytes, steps: Iterable[DiagramStep]) -> int | None:
-    """Return the number of the step that wrote the end of the output ``told``; None if no step wrote it."""
+    """Return the number of the step that wrote the last byte of the output ``told``. Return None if no step did."""
     so_far = b""
     for step in steps:
         so_far += step.told.encode("latin-1")
@@ -287,8 +295,9 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
-    """Return (length of a round, number of rounds) for the repetition from index ``at`` that saves most rows. A
-    repetition of a single step has at least ``fewest`` rounds."""
+    """Look for steps that repeat from index ``at`` on. Return (length of a round, number of rounds) for the repetition
+    that saves most rows. Steps are alike if their ``tokens`` are equal, and only ``free`` steps may be part of a
+    repetition. A repetition of a single step has at least ``fewest`` rounds."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
         end = at + length
@@ -302,8 +311,8 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
 
 
 def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
-    """Return the rows. If there are too many, keep the first and last rows, and the rows next to a step in ``marked``;
-    gaps stand for the others."""
+    """Return the ``rows`` of a diagram. If there are too many, keep the first and the last rows, rows with a step whose
+    number is in ``marked``, and the neighbours of these. Gaps stand for the other rows."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     ends = MOST_ROWS // 3

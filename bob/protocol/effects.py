@@ -32,7 +32,8 @@ class Version(NamedTuple, Generic[V]):
 
 
 class StoredBytes(NamedTuple):
-    """The bytes from ``start`` up to ``end`` of a file that a call stores: ``data``, or zeros if ``data`` is None."""
+    """The bytes from ``start`` up to ``end`` of a file that one call stores. They are ``data``, or zeros if ``data`` is
+    None."""
 
     start: int
     end: int
@@ -40,8 +41,9 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """A call as an operation of bob's language on the file number ``file``. ``data`` has the bytes that it writes,
-    ``mode`` the permission bits if it makes a file."""
+    """A system call as an operation of bob's language for workloads. ``call`` is the number of the call, and ``file``
+    the number of the file that it acts on. ``data`` has the bytes that it writes, and ``mode`` the permission bits if
+    it makes a file."""
 
     call: int
     operation: ops.Operation
@@ -51,8 +53,8 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return the bytes from ``start`` up to ``end`` of a file whose ``content`` was overwritten by stores, given in
-    ``latest`` with the latest store first."""
+    """Return the bytes of a file from ``start`` up to ``end``. The file first had ``content``, and then stores
+    overwrote some of it. ``latest`` has the stores, the latest one first."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:
@@ -72,15 +74,15 @@ def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int
 
 
 def handle(file: int) -> str:
-    """Return the handle that stands in operations for a file without a path."""
+    """Return the handle of a file: the name that operations use for a file without a path."""
     return f"#{file}"
 
 
 @dataclass(slots=True)
 class TracedFile:
-    """A file, directory or link. It has its ``inode`` number (0: unknown), its initial ``content`` (bytes), the
-    ``target`` of a symbolic link, and its histories. A file that something changes in an unknown way is not
-    ``followed``."""
+    """A file, directory or link, with the histories of its sizes, of stores to its contents, and of its permission
+    bits. ``inode`` is its inode number (0: unknown), ``content`` its initial content (bytes), and ``target`` the target
+    of a symbolic link. If something changes the file in an unknown way, ``followed`` is false."""
 
     kind: str
     inode: int = 0
@@ -105,14 +107,15 @@ class TracedFile:
 
 @dataclass(frozen=True)
 class Effects:
-    """The effects of all calls. Files have numbers (0: the root directory). ``entries`` has the history of each name,
-    whose values are file numbers (None: the name does not exist).
+    """The effects of all calls of a program. Files have numbers (0: the root directory). ``entries`` has the history of
+    each name; its values are the numbers of files (None: the name does not exist).
 
     ``words`` describes each call that changes or syncs something, and ``deeds`` has these calls as operations.
-    ``untold`` names calls that change a file in an unknown way. ``left_out`` names calls that change only times or
-    extended attributes. ``begun`` is for calls that overlap in time: for each call that began before an earlier call
-    had taken effect, the first such earlier call. Names in ``strange`` change in an unknown way. ``memory`` is a cache,
-    to be used when all calls are known."""
+    ``untold`` has words for calls that change a file in an unknown way. ``left_out`` has words for calls that change
+    only times or extended attributes. ``strange`` has names that something changes in an unknown way. Calls may overlap
+    in time: if a call began before an earlier call had taken effect, ``begun`` leads from it to the first such earlier
+    call. ``memory`` is a cache, to be used when all calls are known.
+    """
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
@@ -178,7 +181,7 @@ class Effects:
         return file
 
     def path_of(self, file: int) -> str | None:
-        """Return a path that leads to a file after the last call so far, or None if it has lost all its names."""
+        """Return a path that leads to a file after the calls so far. Return None if the file has lost all its names."""
         if file == ROOT_FILE:
             return "/"
         for entry, history in self.entries.items():
@@ -188,8 +191,8 @@ class Effects:
 
     @property
     def extent(self) -> int:
-        """The sum of the largest extents of all files (bytes). A file counts up to the last byte that it ever had or
-        that was allocated for it."""
+        """The sum of the largest sizes of all files (bytes). For each file, this is the end of the last byte that it
+        ever had or that was allocated for it."""
         ends = []
         for file in self.files:
             stored = (one.value.end for one in file.stored)
@@ -215,18 +218,20 @@ class Effects:
         return found
 
     def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
-        """Return every name that a file had so far, as (name, index in the name's history, number of the call that made
-        that value). All calls must be known."""
+        """Return every name that a file has or had. An item is (name, index in the name's history, number of the call
+        that gave the file this name). Use this only when all calls are known."""
         return self._names_of.get(file, [])
 
     @cached_property
     def growing(self) -> frozenset[tuple[int, int]]:
-        """Pairs of a file and a call that sets the size of the file. All calls must be known."""
+        """Pairs of the number of a file and the number of a call that sets the size of that file. Use this only when
+        all calls are known."""
         return frozenset((number, size.call) for number, file in enumerate(self.files) for size in file.sizes)
 
     @cached_property
     def made_modes(self) -> Mapping[int, int]:
-        """The permission bits of each file that a call makes, by file number. All calls must be known."""
+        """The permission bits of each file that a call makes, by the number of the file. Use this only when all calls
+        are known."""
         return {
             deed.file: deed.mode
             for deed in reversed(self.deeds)
@@ -234,8 +239,8 @@ class Effects:
         }
 
     def made_by(self, file: int) -> int | None:
-        """Return the call that makes a file, which is the call that gives it its first name. Return None if the file
-        exists before the first call. All calls must be known."""
+        """Return the number of the call that makes a file, that is, gives it its first name. Return None if the file
+        exists before the first call. Use this only when all calls are known."""
         calls = [call for _entry, _place, call in self.leading_to(file)]
         return min(calls) if calls and AT_FIRST not in calls else None
 

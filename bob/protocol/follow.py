@@ -204,8 +204,8 @@ class _Follower:
             self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
 
     def _sync_mapping(self, call: SystemCall) -> None:
-        """Note an msync(2). If it covers everything that calls have changed in the file, it is a sync of the file; if
-        it covers less, its effect is unknown."""
+        """Note an msync(2). If its range includes all bytes that calls have changed in the file, it counts as a sync of
+        the file. If its range includes less, bob does not know its effect."""
         found = self._mapped.at(call)
         if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
             return
@@ -223,7 +223,8 @@ class _Follower:
             self._do(ops.Msync(self._meant.name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
-        """Note a copy between files within the kernel. bob knows the copied bytes if it follows the source."""
+        """Note a copy between two files that the kernel makes. bob knows the copied bytes only if it follows the file
+        that they come from."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
@@ -323,7 +324,8 @@ class _Follower:
             self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
-        """Note a call on a file that bob does not know. A name that bob leaves out of every tree does not count."""
+        """Note that a call acts on a file that bob does not know. This does not matter if bob leaves the name out of
+        every tree."""
         if path.split("/")[1] not in UNOBSERVED:
             self.effects.untold.append(f"{call.name} of {path}")
 

@@ -1,7 +1,8 @@
-"""The word of ALICE for a vulnerability (OSDI'14, Table 3a), from the calls of the program.
+"""Classify what a program relies on by the words of ALICE (OSDI'14, Table 3a).
 
 *Safe file flush* is the assumption that an fsync of a new file also makes its name durable. *Safe rename* is the
-assumption that an append persists before a later rename of the file."""
+assumption that an append persists before a later rename of the file.
+"""
 
 import re
 from collections.abc import Iterable
@@ -28,8 +29,8 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for the reliance of an ``explanation``, or "" if no word fits. ``told_by`` is the call that
-    wrote the output (None: the last call)."""
+    """Return ALICE's word for what the program relies on according to an ``explanation``, or "" if no word fits.
+    ``told_by`` is the call that wrote the output (None: the last call)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -56,8 +57,8 @@ def type_of(kind: str) -> str:
 
 
 def place_of(words: str) -> str:
-    """Return a call's ``words`` without numbers and random names, which differ between runs and between rounds of a
-    loop."""
+    """Return ``words``, which describe a call, without sizes, offsets and random names. These differ between runs and
+    between rounds of a loop."""
     what, mark, maker = _COUNTS.sub("", words).partition(" (")
     return _PATH.sub(lambda path: recurring(path[0]), what) + mark + maker
 
@@ -93,8 +94,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a call in ``missing`` gave a name to a file that was synced later, but before call ``before``. The
-    file must still have a name at that call."""
+    """Return whether a call in ``missing`` made a file and an fsync of that file followed, but before call ``before``.
+    The file must still have a name when call ``before`` is made."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

@@ -24,8 +24,8 @@ _NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are not on a di
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """Return the first path of each call whose files are all outside ``root``. If the program has a root of its own,
-    ``world`` is the guest's path of it."""
+    """Return the first path of each call whose files are all outside ``root``. ``world`` is the path in the guest of
+    the program's own root file system, if the program has one."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

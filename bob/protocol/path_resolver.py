@@ -10,7 +10,8 @@ from bob.protocol.effects import Effects, handle
 
 
 class PathResolver:
-    """The names and descriptors of all processes, after the calls so far. ``effects`` has the files."""
+    """The names and open files of all processes, after the calls so far. ``effects`` has the files that names lead
+    to."""
 
     def __init__(self, calls: Sequence[SystemCall], root: str, effects: Effects) -> None:
         self._effects = effects
@@ -23,8 +24,9 @@ class PathResolver:
         self.descriptors.take(call)
 
     def about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
-        """Return the path and the number of the file that a call is about. ``places`` has the index of the name among
-        the arguments, by the call's name. Calls that are not in it give a descriptor."""
+        """Return the path and the number of the file that a call is about. ``places`` has, by the name of a system
+        call, the index of the argument that is a path. A call that ``places`` lacks has a descriptor as its first
+        argument."""
         place = places.get(call.name)
         if place is None:
             open_file, path = self.descriptors.at(call, 0), self.paths.below(call.path(0))
@@ -38,8 +40,8 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and the number of the file that gets another name by a call of ``LINKS``. The path is "" if
-        the file has lost its name or never had one (O_TMPFILE), or if the name is unknown."""
+        """Return the path and the number of the file to which a call of ``LINKS`` gives another name. The path is "" if
+        bob does not know it, or if the file lost its name or never had one (O_TMPFILE)."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)
@@ -58,15 +60,15 @@ class PathResolver:
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
-        """Return the name of a file for people. The ``path`` from strace may be wrong: strace gives one even to a file
-        without a name."""
+        """Return how to call a file in messages to people. ``path`` is the path that strace gave. It may be wrong,
+        because strace gives a path even to a file without a name."""
         if self.file_at(path) == file:
             return path
         return self._effects.path_of(file) or "a file without a name"
 
     def name(self, file: int, path: str) -> str:
-        """Return the name of a file in operations: its ``path``, or a handle if the file is not at that path any
-        more."""
+        """Return how to call a file in operations. This is its ``path``, or a handle if ``path`` does not lead to the
+        file any more."""
         return path if self._effects.leads(path) == file else handle(file)
 
     def _by_number(self, call: SystemCall, place: int) -> OpenFile | None:

@@ -1,5 +1,6 @@
-"""Decide which calls have their effects in a crash state, in part or whole. If a name is missing, it may not exist yet,
-or be gone already. Other names of the same call or file, and syncs of the directory, often decide between the two."""
+"""Decide which calls have their effects in a crash state, in part or whole. This is their *presence*. If a name is
+missing in the state, it may not exist yet, or be gone already. Other names of the same call or file, and syncs of the
+directory, often decide between the two."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -13,8 +14,8 @@ from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Return, by call, how much of its effect is in ``tree``. The ``unmade`` calls had not begun by the crash. The
-    names that the ``kept`` calls changed were durable by the crash."""
+    """Return, by the number of a call, how much of the call's effect is in ``tree``. ``unmade`` are calls that had not
+    begun when the crash came. ``kept`` are calls whose changes of names were durable when the crash came."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 
@@ -25,8 +26,9 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return what every unit (name, size, range of contents) in ``tree`` says about the calls that change it.
-    ``located`` has the paths of files in the tree; ``unmade`` and ``kept`` are as in :func:`presence`."""
+    """Return what every unit (name, size, range of contents) in ``tree`` says about the calls that change the unit.
+    ``located`` has the path in the tree of each file, by the number of the file. ``unmade`` are calls that had not
+    begun by the crash, and ``kept`` calls whose changes of names were durable by then."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -38,13 +40,13 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """Return the presences ``told``, by call, with each undecided presence replaced by the one in ``known``."""
+    """Return the presences ``told``, by call, but use those in ``known`` for calls that are undecided in ``told``."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return which operations belong to each call, as a bit mask: bit i stands for operation k = ``operations[i]``,
-    which is part of call ``calls[k - 1]``."""
+    """Return, for each call, its operations as a bit mask. ``operations`` are the numbers of the operations that have a
+    bit, and bit i stands for ``operations[i]``. Operation k is a part of call ``calls[k - 1]``."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
@@ -60,8 +62,8 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return the names that in the tree ``after`` are not as the last call left them. Something that bob does not know
-    has changed them."""
+    """Return the names whose state in the tree ``after`` is not what the last call on the name left. Something that bob
+    does not know has changed them."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
@@ -73,8 +75,8 @@ def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryE
 
 
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
-    """Return the numbers of the files whose size, contents or mode in the tree ``after`` is not as the last call left
-    it."""
+    """Return the numbers of the files that the calls do not explain: in the tree ``after``, the size, the contents or
+    the mode is not what the last call left."""
     located = locate(effects, after)
     found = []
     for number, file in enumerate(effects.files):
@@ -110,15 +112,16 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the files that a node of a tree may be, among those that its name led to. File systems reuse inode
-    numbers, and a file with an unknown inode number fits any node."""
+    """Return which files ``node``, an entry of a tree, may be. Only files to which its name led at some time come into
+    question; ``history`` has them. File systems reuse inode numbers, so several files may fit. A file with an unknown
+    inode number fits any node."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Return the one file of ``files`` that a node of a tree is, or None if that is not clear. If several have fitting
-    inode numbers, their contents decide."""
+    """Return which of ``files`` the entry ``node`` of a tree is, or None if that is not clear. If there are several,
+    their contents decide."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None
@@ -141,8 +144,8 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
 
 @dataclass(slots=True)
 class NameUnit:
-    """The history of a name, or of the making of a file. ``calls`` has the calls that change it, in order, and
-    ``shown`` the indexes of those calls whose value the tree may show."""
+    """The history of a name, or of whether a file was made. ``calls`` are the calls that change it, in order; each
+    makes one value. ``shown`` has the indexes in ``calls`` of the values that the tree may show."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -155,8 +158,8 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return a unit for each name that calls change, and for each file that calls make, as far as ``tree`` shows the
-    unit's value. The arguments are as in :func:`signs_of`."""
+    """Return a unit for each name that calls change, and for each file that calls make. Leave out units whose value
+    ``tree`` does not show. The arguments are as in :func:`signs_of`."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})
@@ -197,8 +200,8 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Let the names of one call decide for each other. If one name shows clearly whether the call is there, the other
-    names of that call can only show the same."""
+    """Let the names that one call changes decide for each other. If one of these names shows clearly whether the call
+    has persisted, the others cannot show the opposite, so values that would are removed."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:
         for place, call in enumerate(unit.calls):

@@ -14,9 +14,9 @@ LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed
 
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
-    """Return the effects of ``calls`` on the tree ``before``, as far as they explain the tree ``after``. A file is not
-    followed if the calls do not explain its final content, or if it has a store over ``LARGEST``. Names that the calls
-    do not explain are *strange*."""
+    """Return the effects of ``calls`` on the tree ``before``. Check them against the tree ``after``, which the program
+    left when it ended without a crash. A file is not followed if the calls do not explain its final content, or if one
+    store to it is larger than ``LARGEST``. Names that the calls do not explain are in ``strange``."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:
@@ -28,9 +28,9 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
 
 
 def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
-    """Return the effects without the calls on some files, and the number of these calls. The files are those for whose
-    paths ``is_left_out`` is true. Raises ValueError if it is true for one path of a file, but false for another path of
-    the file."""
+    """Return ``effects`` without the calls on some files, and the number of these calls. A file is left out if
+    ``is_left_out`` is true for its paths. Raises ValueError if ``is_left_out`` is true for one path of a file, but
+    false for another path of the same file."""
     names = [_paths(effects, number) for number in range(len(effects.files))]
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
     for number in left:
@@ -49,8 +49,8 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """Return all paths that a directory ever had. Paths through the directories ``below`` are left out: these
-    directories are now below it, but may have been above it at another time."""
+    """Return all paths that a directory ever had, except for paths through the directories ``below``. These are below
+    it now, but may have been above it at another time, and the paths would never end."""
     if folder == ROOT_FILE:
         return {""}
     through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}

@@ -19,9 +19,9 @@ ALL_BITS = 0o7777
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
-    """A program's calls as a ``workload`` with its ``history``. Files have the same numbers in the history and in
-    ``effects``. Operation k (from 1) is call ``calls[k - 1]``; ``outputs[k]`` is all output that the program had
-    written when operation k returned."""
+    """A program's calls as a ``workload`` with its ``history``. A file has the same number in the history and in
+    ``effects``. Operation k (from 1) is part of the system call number ``calls[k - 1]``. ``outputs[k]`` is all output
+    that the program had written when operation k returned."""
 
     workload: Workload
     history: History
@@ -31,7 +31,8 @@ class ReplayedProgram:
 
 
 class OutputPrefixes(Sequence[bytes]):
-    """The prefixes of an output that have these ``lengths`` (bytes), without copies of the bytes."""
+    """A sequence of prefixes of one output; ``lengths`` has their lengths (bytes). The bytes are not copied for each
+    prefix."""
 
     def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
         self._whole, self._lengths = whole, lengths
@@ -50,8 +51,9 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """A file after writes: its initial content ``first``, overwritten by the first ``count`` of the stores ``stored``,
-    with this ``size`` (bytes). All states share the stored bytes, so memory grows linearly with appends."""
+    """A file after writes. Its content began as ``first``. The first ``count`` of the stores ``stored`` then overwrote
+    it, and it has this ``size`` (bytes). All states of the file share the list of stores, so memory grows linearly with
+    the number of appends."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -90,9 +92,9 @@ def _beside(inode: Inode) -> Inode:
 
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
-    """Return the calls as a workload that starts from the tree ``before``. ``effects`` has the calls as operations, and
-    ``tellings`` the output that a call wrote. Raises ValueError if a call does not fit the tree, because an earlier
-    call had an effect that bob does not know."""
+    """Return a program's calls as a workload that starts from the tree ``before``. ``effects`` has the calls as
+    operations. ``tellings`` has, by the number of a call, the output that the call wrote. Raises ValueError if a call
+    does not fit the tree, because an earlier call had an effect that bob does not know."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
@@ -123,8 +125,8 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths where the tree after a clean end differs from the end of ``history`` in name, kind or contents.
-    Something that bob does not know has changed these paths."""
+    """Return the paths where the tree ``after`` a clean end of the program differs from the tree at the end of
+    ``history``, in name, kind or contents. Something that bob does not know has changed these paths."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:
@@ -140,8 +142,8 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the files and directories whose permission bits differ between the tree after a clean end and the end of
-    ``history``."""
+    """Return the paths of files and directories with different permission bits in two trees: the tree ``after`` a clean
+    end of the program, and the tree at the end of ``history``."""
     last = history.steps[-1]
     return tuple(
         path
@@ -174,8 +176,8 @@ class _CallTree:
         self._kept_names: dict[str, int] | None = None
 
     def step(self) -> HistoryStep:
-        """Return a copy of the present state. While nothing changes, the same copy is returned; while no name changes,
-        copies share the names."""
+        """Return the present state of the tree. If nothing has changed since the last call of this method, return the
+        same object; if no name has changed, share the names with the last object."""
         if self._step is None:
             if self._kept_names is None:
                 self._kept_names = dict(self._names)
@@ -183,8 +185,8 @@ class _CallTree:
         return self._step
 
     def perform(self, number: int, deed: Deed) -> tuple[int, int, int] | None:
-        """Perform operation ``number``. If it writes data, return the file, the offset and the number of bytes; else
-        None."""
+        """Carry out ``deed`` as operation number ``number``. If it writes data, return the file, the offset and the
+        number of bytes. Otherwise return None."""
         file, operation = deed.file, deed.operation
         if isinstance(operation, ops.CHANGELESS_OPERATIONS):
             return None
@@ -226,8 +228,8 @@ class _CallTree:
         return None
 
     def _make(self, number: int, deed: Deed, path: str) -> None:
-        """Make a file at ``path``, owned by the owner of its directory, because the trace does not say which user makes
-        it."""
+        """Make a file at ``path``. Its owner is the owner of its directory, because the trace does not say which user
+        makes it."""
         self.things[deed.file].born = number
         folder = path if isinstance(deed.operation, ops.Unnamed) else path.rsplit("/", 1)[0] or "/"
         owner = self._inodes[self._known(folder)].owner

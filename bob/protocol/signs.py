@@ -1,6 +1,6 @@
 """Signs that a call is in a crash state, or missing from it. Each unit (name, size, range of contents) has a history of
-values, each made by a call. If the crash state shows one of these values, the calls up to that value are there, and
-later calls are missing. If the value occurs twice in the history, the calls between are undecided."""
+values, each made by a call. If the crash state shows one of these values, the calls up to that value have persisted,
+and later calls are missing. If the value occurs twice in the history, the calls between are undecided."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,8 +15,9 @@ SECTOR = 512
 
 
 class Signs:
-    """Signs from the units of a crash state, by call. If an ``unmade`` call (one that had not begun) would give a unit
-    the value that it had before, the unit shows the earlier value."""
+    """The signs in one crash state, by call: what each unit that the call changes says about it. ``unmade`` are calls
+    that had not begun when the crash came. If such a call would give a unit the same value that an earlier call gave
+    it, the sign is that only the earlier call persisted."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -24,8 +25,9 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Note which values in the history of a unit the crash state shows: ``matches[k]`` says whether it shows the
-        value that ``calls[k]`` made. If it shows another value, ``shown`` is that value."""
+        """Note what one unit (a name, a size, a range of contents) says about the ``calls`` that change it.
+        ``matches[k]`` says whether the crash state shows the value that ``calls[k]`` made. If the crash state shows a
+        value that no call made, ``shown`` is that value."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -38,7 +40,8 @@ class Signs:
         self._of[call].append(says)
 
     def is_missing(self, call: int) -> bool:
-        """Return whether there are signs of the call, and all of them say that the call is missing."""
+        """Return whether the call is certainly missing: there are signs of it, and all of them say that it is
+        missing."""
         return set(self._of.get(call, ())) == {Presence.NONE}
 
     def said(self) -> set[Presence]:
@@ -52,8 +55,8 @@ class Signs:
         }
 
     def parts(self) -> dict[int, object]:
-        """Return, for each call that is there in part, a value that stands for the part: equal values mean the same
-        part."""
+        """Return, for each call of which only a part persisted, a value that stands for the part. Equal values mean the
+        same part."""
         presences = self.presences()
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))
@@ -63,8 +66,8 @@ class Signs:
 
 
 def presence_at(place: int, shown: Collection[int]) -> Presence:
-    """Return how much of the call at index ``place`` in a unit's history is there. ``shown`` has the indexes of the
-    values that the unit may show."""
+    """Return how much of a call has persisted, as one unit shows it. The call made the value at index ``place`` in the
+    unit's history. ``shown`` has the indexes of the values that the unit may show now."""
     if not shown:
         return Presence.PARTIAL
     if min(shown) >= place:
@@ -73,8 +76,8 @@ def presence_at(place: int, shown: Collection[int]) -> Presence:
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
-    """Return the indexes ``shown``, but without those of ``unmade`` calls. If no index would be left, return all of
-    ``shown``."""
+    """Return those indexes of ``shown`` whose calls had begun by the crash, that is, are not in ``unmade``. If that
+    leaves none, return all of ``shown``. ``calls[k]`` is the call that made the value with index k."""
     return {place for place in shown if calls[place] not in unmade} or shown
 
 
@@ -86,9 +89,9 @@ def _together(said: set[Presence]) -> Presence:
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Add to ``signs`` what ``node``, a file in a crash state, says about the calls on ``file``. A node of None means
-    that the file was not found. If the calls that gave the file its names are then all missing, the calls on the file
-    are missing, too."""
+    """Add to ``signs`` what a crash state says about the calls that change ``file``. ``node`` is the file as it is in
+    the crash state, or None if the file was not found. In the latter case, the calls count as missing if all calls that
+    gave the file a name are missing; otherwise they are undecided."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
@@ -107,8 +110,8 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, no
 
 
 def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
-    """Return whether ``node`` has its initial contents wherever calls have stored nothing, and zeros beyond the initial
-    end."""
+    """Return whether ``node`` has its initial contents in all places where calls have stored nothing, and zeros in such
+    places beyond the initial end."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
     for begin, piece in (node.pieces or {}).items():  # pieces that the initial file had are stores of it, too
@@ -147,8 +150,8 @@ StoredPiece = tuple[int, int, list[Version[StoredBytes]]]
 
 
 def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[StoredPiece]:
-    """Return the pieces (start, end) into which the stores to a file divide it, each with the stores that cover it, in
-    order."""
+    """Cut a file into pieces at the ends of all stores. Return each piece that some store covers, as (start, end, the
+    stores that cover it, in order)."""
     key = _stored_in_pieces, number, len(file.stored)
     if key not in effects.memory:
         found: list[StoredPiece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
@@ -176,8 +179,8 @@ def _content_signs(
 
 
 def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file that were stored to, cut where a store begins or ends, and at multiples of ``grain``
-    (bytes)."""
+    """Yield the ranges of a file to which calls have stored, as (start, end). They are cut at both ends of each store,
+    and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
     begins = Counter[int]()  # by offset: the number of stores that begin there, minus the number that end there
     for change in stored:

@@ -1,5 +1,5 @@
-"""Find the files that a program has not synced when it writes its last output, and the names that its syncs have made
-durable."""
+"""Find the files with changes that a program has not synced when it writes its last output. Also find the changes of
+names that its syncs have made durable."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -16,8 +16,9 @@ _AT_ONCE = (How.SYNC, How.DSYNC)
 
 
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
-    """Return the files below ``root`` that were changed and not synced when the program last wrote to its output, the
-    pipe with inode ``pipe``. The files have the names of that time, in the order of changes."""
+    """Return the names of files below ``root`` with changes that the program had not synced when it last wrote to its
+    output. The output is the pipe with the inode ``pipe``. The names are those of that time, in the order of the
+    changes."""
     names, descriptors = Paths(root, calls), Descriptors(calls)
     dirty: dict[str, None] = {}
     told: tuple[str, ...] = ()
@@ -58,8 +59,8 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
 
 
 def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
-    """Return the names of the changed files ``dirty`` after files, or directories above them, were ``moved``. A file
-    that a rename replaces is left out."""
+    """Return the new names of the changed files ``dirty`` after a rename. ``moved`` has the new path for each old path,
+    of a file or of a directory above it. A changed file that the rename replaces is left out."""
     found: dict[str, None] = {}
     for name in dirty:
         old = next((old for old in moved if _is_in(name, old)), None)
@@ -75,9 +76,9 @@ def _is_in(name: str, path: str) -> bool:
 
 
 def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
-    """Return the calls before call ``before`` that changed a name which was durable by then, through a sync of the
-    directory or of the whole file system. A sync of a file does not make its name durable. If ``before`` is None,
-    return the empty set."""
+    """Return the calls that changed a name, if the change was durable before call ``before`` was made. A sync of the
+    directory, or of the whole file system, makes it durable; a sync of the file does not. If ``before`` is None, return
+    the empty set."""
     if before is None:
         return frozenset()
     last: dict[int | None, int] = {}  # the last sync by directory; the key None is for a sync of everything

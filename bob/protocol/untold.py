@@ -16,7 +16,8 @@ from bob.protocol.signs import is_elsewhere_as_at_first
 
 
 class Aspect(StrEnum):
-    """A property of a file that calls do not explain; its value is a phrase with the path as ``{}``."""
+    """A property of a file whose value calls do not explain. The value of the enum is a phrase for people, with ``{}``
+    for the path."""
 
     NAME = "the name {}"
     CONTENT = "the contents of {}"
@@ -36,7 +37,7 @@ class PathAspect(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Untold:
     """Values in a tree that calls do not explain. ``paths`` has all paths of the tree, and ``contents`` the bytes of
-    its files. ``parts`` says, for each call that is there in part, which part persisted
+    its files. ``parts`` is for calls of which only a part persisted. It has, by call, a value that stands for the part
     (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
@@ -45,8 +46,8 @@ class Untold:
     parts: Mapping[int, object] = field(default_factory=dict)
 
     def differing(self, other: Untold) -> list[PathAspect]:
-        """Return where two trees differ in ways that calls do not explain: in names, or in values of paths that both
-        trees have."""
+        """Return where two trees differ in ways that calls do not explain. These are names that only one tree has, and
+        different values at paths that both trees have."""
         if not self.values and not other.values:
             return []
         places = {place for place, _value in self.values.items() ^ other.values.items()}
@@ -103,8 +104,8 @@ def _first_mode(effects: Effects, number: int) -> int | None:
 
 
 def _range(one: bytes | None, other: bytes | None) -> str:
-    """Return words for the range of bytes where two contents differ; empty if one content is unknown, or if the two are
-    equal."""
+    """Return words for the range of bytes in which two contents differ. The words are empty if one content is unknown,
+    or if the two are equal."""
     if one is None or other is None:
         return ""
     length = max(len(one), len(other))

@@ -137,9 +137,11 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE combines these core operations. With three operations, the second and the third must each
-    share a parameter with an earlier one, be on ``A``, or follow only ``A`` and ``B``. ACE compares a sole parameter
-    letter by letter, so it takes ``A/foo`` for ``A``."""
+    """Return whether ACE combines these core operations. It always combines two. With three, it wants a link of the
+    second and of the third operation to the earlier ones. There is a link if the operation shares a parameter (a name,
+    or a part of the file) with an earlier one. There is also a link if it is on the directory ``A``, or if the earlier
+    ones use only ``A`` and ``B``. If a name is an operation's only parameter, ACE by mistake compares letters, so it
+    takes ``A/foo`` for ``A``."""
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):

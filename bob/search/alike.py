@@ -109,9 +109,10 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
-    """Yield each renaming of the names below ``above`` to the names below ``other``. A renaming is one to one, and maps
-    directories to directories. ``made`` says how the setup makes the names that no workload mentions. If the setup
-    makes several such names in the same way, yield only one renaming of them."""
+    """Yield the renamings of the names below the directory ``above`` to the names below the directory ``other``. A
+    renaming is one to one, and maps directories to directories. ``made`` has, for each name that no workload mentions,
+    the operations of the setup that make it. If the setup makes several such names in the same way, yield only one
+    renaming of them."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
     for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):

@@ -37,7 +37,8 @@ def first(_options: int) -> int:
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices that begin the run after ``places``; None if ``places`` was the last sequence."""
+    """Return the choices that the next run must make first. ``places`` has all choices of the last run. Return None if
+    there are no more sequences of choices."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -48,8 +49,8 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError if a program has too many sequences. After ``runs`` runs, each option in ``places`` that no run
-    has taken yet means at least one more sequence."""
+    """Raise UsageError if a program surely has more sequences of choices than bob tries. The sequences that are known
+    so far are the ``runs``, and at least one for each option in ``places`` that no run has taken yet."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(

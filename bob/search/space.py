@@ -107,8 +107,8 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
-    """Return a probe for each property that some of ``workloads`` test, and a probe for :data:`BESIDE`, which all
-    test."""
+    """Return one row of the result table for each property that some of ``workloads`` test. A last row is for the
+    property :data:`BESIDE` (what no operation changes stays unchanged), which all workloads test."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))

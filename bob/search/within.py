@@ -90,9 +90,10 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """Return one of ``ends`` at random, or None if it is empty. Half of the time the finish is natural, else each kind
-    of call is equally likely. Most calls sync one of many files. But sync of everything writes all data first, and so
-    shows data in the blocks of a removed file."""
+    """Return one of ``ends`` (workloads that differ in how they end) at random, or None if there is none. Half of the
+    time, return one with a natural finish. Otherwise each kind of last call is equally likely, because the kinds differ
+    in number. Most calls sync one of many files, but only one call syncs everything. That call writes all data first,
+    and so shows data in the blocks of a removed file."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:

@@ -124,8 +124,9 @@ def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
 
 
 def _table(promised: frozenset[Clause], form: type[Clause], keys: Sequence[str], value: str) -> str:
-    """Return the promised clauses of the class ``form`` as lines ``KEY: VALUE VALUE``. ``keys`` and ``value`` name the
-    fields."""
+    """Return a table in text of the promised clauses that belong to the class ``form``. Each line is ``KEY: VALUE
+    VALUE``. ``keys`` are the names of the fields that make up KEY, and ``value`` is the name of the field for the
+    values."""
     found: dict[str, list[str]] = {}
     for clause in clauses.every_clause():
         if isinstance(clause, form) and clause in promised and not _is_unknown(clause):

@@ -13,9 +13,9 @@ _HINT = "the head of the file says what belongs there"
 
 
 class Idiom(Declaration, frozen=True, kw_only=True):
-    """A guarantee that a program may want. A model answers by its ``clauses``. The site answers by the ``row`` of Table
-    1, by the tests of the ``program``, or by the clauses. ``id`` is the anchor on the site (empty: the idiom is not
-    there)."""
+    """A guarantee that a program may want, such as an atomic replacement of a file. A model gives it if it promises the
+    clauses ``rests_on``. The site's answer comes from the row ``row`` of Table 1, from the tests of the ``program``, or
+    from the clauses. ``id`` is the anchor on the site (empty: the idiom is not there)."""
 
     id: str = ""
     sentence: OneLine

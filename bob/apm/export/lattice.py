@@ -32,7 +32,7 @@ class Box:
 
 
 def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
-    """Return boxes for the models, the weakest first. Models that promise the same share a box."""
+    """Return boxes for a picture of the models, the weakest first. Models that promise the same clauses share a box."""
     names: dict[frozenset[Clause], list[str]] = {}
     for model in with_distinct_names(tuple(models)):
         names.setdefault(model.promised, []).append(model.name)
@@ -41,7 +41,8 @@ def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
 
 
 def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
-    """Return, for the index of each box, the indexes of the boxes that are next stronger."""
+    """Return, for the index of each box, the indexes of the next stronger boxes: those that promise more, with no box
+    between."""
     every = [with_weaker(box.promised) for box in found]
     above = {at: [other for other, one in enumerate(every) if promised < one] for at, promised in enumerate(every)}
     return {
@@ -65,8 +66,8 @@ def lattice(models: Sequence[Model]) -> str:
 
 
 def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """Return the boxes, and their lines ``ties``, in Graphviz's language. Boxes without a line stand below the others,
-    in rows."""
+    """Return the boxes in Graphviz's language, with lines between them. ``ties`` has, for the index of a box, the
+    indexes of the boxes that its lines lead to. Boxes without a line stand below the others, in rows."""
     lines = [f"{at} [label=<{_label(box)}>];" for at, box in enumerate(found)]
     lines += [f"{at} -> {other};" for at, others in ties.items() for other in others]
     tied = {at for at, others in ties.items() if others} | {other for others in ties.values() for other in others}

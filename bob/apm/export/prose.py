@@ -27,9 +27,9 @@ class ClauseGroup:
 
 
 def page(model: Model, picture: str = "", folder: str = "", home: str = "", document: str = "") -> str:
-    """Return the HTML page about a model. ``picture`` is an ``<svg>`` element, or empty. These are URLs relative to the
-    page, and each may be empty: ``folder`` (with the witnesses; it ends in /), ``home`` (of the site) and ``document``
-    (the model as JSON)."""
+    """Return the HTML page about a model. ``picture`` is an ``<svg>`` element, or empty. The other arguments are URLs
+    relative to the page, or empty. ``folder`` leads to the witnesses (it ends in /), ``home`` to the site, and
+    ``document`` to the model as JSON."""
     template = html().get_template("model.html.j2")
     return template.render(**_told(model), picture=Markup(picture), folder=folder, home=home, document=document)
 
@@ -100,8 +100,8 @@ def _of(kind: type[Clause]) -> list[Clause]:
 
 
 def _drawn(matrix: Matrix) -> str:
-    """Draw a matrix in letters. Its columns have numbers; their names are listed below the matrix if they differ from
-    the rows."""
+    """Return a matrix as text. Its columns have numbers. If the names of the columns differ from those of the rows,
+    they are listed below the matrix."""
     rows = [name for name, _cells in matrix.rows]
     is_square = tuple(rows) == matrix.columns
     width = max(map(len, rows))

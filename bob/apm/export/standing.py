@@ -14,8 +14,8 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """The standing of a clause (whether a model promises it, and why): its mark, the tone of its colour (page.css), and
-    the meaning."""
+    """The standing of a clause: whether a model promises it, and why. Each value has a mark, the name of a colour
+    (page.css), and the meaning in words."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
@@ -58,7 +58,8 @@ class ClauseCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A table of clauses by two of the words in their names. Each row has a label and cells."""
+    """A table of clauses. Two words of a clause's name decide about its row and its column. A row is a label and its
+    cells."""
 
     title: str
     about: str
