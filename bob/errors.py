@@ -94,8 +94,8 @@ class MissingProgramError(BobError):
 
 
 def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
-    """Return the error that names the missing package after a failed import; None if a module of bob itself is
-    missing."""
+    """Return the error to show after an import failed with ``error``: it names the package that is missing. Return None
+    if a module of bob itself is missing."""
     package = (error.name or "bob").partition(".")[0]
     if package == "bob":
         return None

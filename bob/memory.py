@@ -10,8 +10,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # malloc.h; see
 
 def give_back_what_is_freed() -> None:
     """Have glibc return freed blocks of 1 MiB or more to the system, and have all threads share two heaps. Call this
-    function before any thread starts. By default glibc keeps large freed blocks, in a heap for each thread. In a long
-    matrix, such freed blocks were half of the memory. With another C library, this function does nothing."""
+    function before any thread starts. By default glibc keeps large freed blocks, in a heap for each thread. In a run of
+    many configurations, such freed blocks were half of the memory. With another C library, this function does
+    nothing."""
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)

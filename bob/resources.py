@@ -1,4 +1,5 @@
-"""The files that bob ships, such as probes/ and guest-images/: beside the package, or inside it in a wheel."""
+"""The files that bob ships, such as probes/ and guest-images/. They are beside the package in a checkout, and inside
+the package if bob is installed as a wheel."""
 
 from pathlib import Path
 

@@ -231,8 +231,8 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _in_words(said: str, kind: Any, plain: Any) -> str:
-    """Return the complaint ``said`` of msgspec in bob's words, with the path in the document first, such as
-    "crash.state.point: expected int, got 'two'"."""
+    """Return a complaint of msgspec in bob's words. ``said`` is the complaint. The returned text begins with the path
+    in the document, such as "crash.state.point: expected int, got 'two'"."""
     found = _AT.fullmatch(said)
     said, at = (said, "") if found is None else (found["said"], found["at"])
     place = f"{at.lstrip('.')}: " if at else ""

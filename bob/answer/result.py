@@ -145,9 +145,10 @@ class SubjectResult:
     """A subject (a configuration of a file system, or a model), with the ``answers`` about it.
 
     ``beside`` has answers about crash states that do not mount or have other trouble. Only a search has ``findings``.
-    An outcome is what a mount shows. Of the ``examinable`` outcomes, bob has ``examined`` so many, by the file system's
-    checker and by removing everything. ``checks`` is set for programs, and ``model`` is set if the subject is a model.
-    ``stack`` names the layers below the file system, and the disks that were lost."""
+    An outcome is what a mount of a crash state shows. To examine an outcome, bob runs the file system's checker and
+    removes all files. ``examinable`` counts the outcomes, and ``examined`` counts those that bob examined. ``checks``
+    is set for programs, and ``model`` is set if the subject is a model. ``stack`` names the layers below the file
+    system, and the disks that were lost."""
 
     name: str
     fs: str = ""

@@ -27,8 +27,8 @@ _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.di
 
 
 class ImageRow(Document, frozen=True, kw_only=True):
-    """A guest image by the name of its recipe; with a user's own kernel, also by the kernel's release. Its removal
-    frees ``bytes``."""
+    """A guest image. ``name`` is the name of its recipe; if the image has a user's own kernel, the name also has the
+    release of this kernel. If the image is removed, ``bytes`` on the disk become free."""
 
     name: str
     state: str

@@ -120,7 +120,8 @@ def _run(arguments: list[str]) -> object:
 
 
 def _context_of(arguments: Sequence[str]) -> click.Context:
-    """Return the context of the command in ``arguments``, for errors of click's parser that lack it."""
+    """Return the context of the command in ``arguments``. It completes those errors of click's parser that lack a
+    context."""
     found = click.Context(cli, info_name="bob")
     for name in arguments:
         group = found.command

@@ -155,7 +155,8 @@ def search(
 
 
 def _asked_names() -> tuple[str, ...]:
-    """Return the properties to search for. Each search also asks for ``BESIDE``, whatever the user names."""
+    """Return the names of the properties that a user can search for. The property ``BESIDE`` is not one of these, since
+    each search asks for it."""
     return tuple(name for name in probe_names() if name != BESIDE)
 
 

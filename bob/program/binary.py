@@ -1,5 +1,5 @@
-"""Find the functions and source lines of the code in an ELF file, by its offset in the file (bytes). Lines come from
-DWARF, as ``cc -g`` writes it. A damaged or incomplete file has neither."""
+"""Find the function and the source line of code in an ELF file. The code is given by its offset in the file (bytes).
+Lines come from DWARF, as ``cc -g`` writes it. For a damaged or incomplete file, bob finds no function and no line."""
 
 import io
 import posixpath

@@ -23,8 +23,8 @@ _TAIL = re.compile(r"( (const|volatile|noexcept|&&?|\[.*\]))*")  # may follow th
 
 
 def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the frames from the innermost frame on that matches one of the shell ``patterns``. If no frame matches,
-    return all."""
+    """Return the outer part of ``stack``. It begins with the innermost frame that matches one of the shell
+    ``patterns``. If no frame matches, return all frames."""
     for place, frame in enumerate(stack):
         found = _FRAME.fullmatch(frame)
         names = filter(None, (found["symbol"], posixpath.basename(found["file"]))) if found else ()

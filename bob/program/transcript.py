@@ -39,9 +39,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What a program did. Its ``output`` came through a pipe with the inode number ``pipe``, in the pieces ``outputs``.
-    ``calls`` are its system calls. Add ``offset`` (seconds; None: unknown) to a time of a call to get the time in the
-    recording."""
+    """The record of a program's run. Its ``output`` came through a pipe with the inode number ``pipe``, in the pieces
+    ``outputs``. ``calls`` are its system calls. Add ``offset`` (seconds; None: unknown) to a time of a call to get the
+    time in the recording."""
 
     output: bytes
     calls: tuple[SystemCall, ...]

@@ -44,11 +44,10 @@ def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
 
 
 def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each cell, with :data:`CELL_FIELDS`, column by column in the order of Table 1.
-
-    ``workloads`` is the number of workloads that tested the property. ``failing_workloads`` of them broke it, in
-    ``violations`` explored states. ``witness`` is a path in the run directory. A missing text is empty.
-    """
+    """Return a row for each cell (:data:`CELL_FIELDS`), column by column, with the properties in the order of Table 1.
+    ``workloads`` is the number of workloads that tested the property. ``failing_workloads`` is the number of those that
+    broke it, and ``violations`` counts the explored states that break it. ``witness`` is a path in the run directory. A
+    missing text is empty."""
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
 
@@ -66,7 +65,8 @@ def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> pd.DataFrame:
-    """Return ``rows`` as objects, so that integers stay exact. Logarithms and shares are floats; NaN if unknown."""
+    """Return ``rows`` as a DataFrame. Its values are Python objects, so that integers stay exact. Logarithms and shares
+    are floats; NaN if unknown."""
     frame = pd.DataFrame(rows, columns=list(fields), dtype=object)
     kinds = {**dict.fromkeys(_COUNTS, "int64"), **dict.fromkeys(_FLOATS, "float64")}
     return frame.astype({field: kind for field, kind in kinds.items() if field in fields})

@@ -1,5 +1,6 @@
-"""A result as one HTML page: the table, and for each cell what was run, what failed, and the evidence. The page needs
-no network, script or other file, unless each witness has its own page."""
+"""A result as one HTML page: the table, and for each cell (the answer for one property of one configuration) what was
+run, what failed, and the evidence. The page needs no network, script or other file. The only exception is a page that
+links to a separate page for each witness."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ class PageCell:
 
     @property
     def variants(self) -> str:
-        """The numbers of workloads that were run, that failed and that are unknown, in words."""
+        """Numbers of workloads in words: how many were run, how many failed, and how many are unknown."""
         run = len(self.cell.recordings)
         if not run:
             return ""

@@ -1,6 +1,6 @@
 """Results for a CI. A *point* (a test case of JUnit) is the answer to one question. A *suite* has the points of one
-configuration, or of one program. If a table of expectations is given, a point passes if its verdict is the expected
-one."""
+configuration, or of one program. If the user gives a table of expected verdicts, a point passes if its verdict is the
+expected one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -199,7 +199,8 @@ def _ways(answer: Answer, folder: Path) -> Iterator[str]:
 
 
 def _program(subject: SubjectResult, folder: Path) -> Point:
-    """Return the point of a program on a file system, or by a model. If the model is wrong, its point fails."""
+    """Return the point with the answer for a program on a file system, or for a program by a model. The point also
+    fails if the model is wrong: if it forbids a tree that its own file system left."""
     answer, model, name = subject.answer, subject.model, _named(subject)
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]

@@ -154,7 +154,7 @@ def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int
 
 
 def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone: bool) -> None:
-    """Draw a row. If it is alone in its module, draw also its file and its process."""
+    """Draw a row. If the module of the row has no other row, also draw the row's file and process."""
     first = row.first
     if row.is_gap:
         put_text(root, left + 8, y + 4, _said(row), "quiet")
@@ -171,7 +171,7 @@ def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone:
 
 
 def _put_cut(root: Xml.Element, x: int, y: int, said: str, width: int, style: str) -> None:
-    """Draw a line of text, cut to ``width``. If the text is cut, the whole text is its title."""
+    """Draw a line of text, cut to ``width``. If the text is cut, the whole text appears as a tooltip."""
     most = int(width / LETTER)
     is_long = len(said) > most
     put_text(root, x, y, f"{said[: most - 1]}…" if is_long else said, style, whole=said if is_long else "")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 STOPPED = "the run was stopped early, so later file systems and paces are missing"
-"""The note on each answer of a stopped run of bob app."""
+"""The note that is added to each answer if a run of bob app was stopped."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

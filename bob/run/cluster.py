@@ -62,8 +62,8 @@ def work(parcel: Parcel) -> ParcelResult:
 def in_a_process(
     parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
-    """Do ``parcel`` by the command ``process``, which works in the empty ``folder``. End the process when ``is_wanted``
-    says that the parcel is no longer wanted. Pass the progress to ``tell``."""
+    """Do ``parcel`` in a new process. ``process`` is the command that starts it; it works in the empty ``folder``. End
+    the process when ``is_wanted`` says that the parcel is no longer wanted. Pass the progress to ``tell``."""
     if not is_wanted():
         return ParcelResult(b"", stopped=True)
     began = time.monotonic()

@@ -67,9 +67,9 @@ class _Calls:
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """End all guests of this process if the block raises an error, unless another such block is still open. In the main
-    thread, the first Ctrl-C raises KeyboardInterrupt, and another ends all guests at once. A signal handler that the
-    process has set stays in place."""
+    """If the block raises an error, end all guests of this process, unless another such block is still open. In the
+    main thread, the first Ctrl-C raises KeyboardInterrupt, and another ends all guests at once. A signal handler that
+    the process has set stays in place."""
     with _Calls.lock:
         _Calls.open += 1
     try:

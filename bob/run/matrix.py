@@ -84,8 +84,8 @@ def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progr
 
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
-    """Resume a matrix on the cluster of ``host``. Even if an error ends this, ``directory`` keeps all finished
-    workloads. Raise the errors of :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do`."""
+    """Resume a matrix on the cluster of ``host``. If an error ends this function, ``directory`` still keeps all
+    finished workloads. Raise the errors of :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do`."""
     columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))
@@ -134,8 +134,8 @@ class _MatrixColumn:
             yield RunPart(self.run, title, self.request.host, tuple(numbers))
 
     def _without_base(self, numbers: Sequence[int]) -> list[int]:
-        """For each initial tree without a base image, return the number of the first workload with this tree.
-        ``numbers`` are the workloads to look at."""
+        """Return the workloads whose base image must still be made. ``numbers`` are the numbers of the workloads to
+        look at. If several of them have the same initial tree, return only the number of the first."""
         first: dict[str, int] = {}
         for number in numbers:
             workload = self.workloads[number]

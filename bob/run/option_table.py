@@ -199,7 +199,8 @@ class Exploration:
 
     @property
     def model(self) -> DeviceModel:
-        """The assumed disk. Raise UsageError for values that no disk can have."""
+        """The disk that bob assumes, with its cache and its atomic writes. Raise UsageError for values that no disk can
+        have."""
         if self.write_cache not in CACHES:
             raise UsageError(f"unknown write cache {self.write_cache!r}", hint=meant(self.write_cache, CACHES))
         return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)
@@ -304,7 +305,7 @@ QUIET: bool = option("--quiet", "Show no progress.", renewable=True)
 
 @group
 class ProgramRunOptions:
-    """How programs are recorded and tried, and where the result goes."""
+    """Options for a program under test: how bob records it and tries its crash states, and where the result goes."""
 
     image: str = IMAGE
     guests: GuestOptions

@@ -104,7 +104,8 @@ def keep(result: ParcelResult, part: RunPart) -> None:
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """Return the files in ``folder`` that ``wanted`` accepts, packed, except the lock file."""
+    """Return the files in ``folder`` as one archive. It has the files that ``wanted`` accepts, without the lock
+    file."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
@@ -117,9 +118,9 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 def unpack(
     files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
 ) -> list[PurePosixPath]:
-    """Write those packed ``files`` that ``wanted`` accepts into ``folder``, and return their paths. Each file is
-    written whole or not at all. Files that mark a workload as done come last. Raise StoreError if a path leads out of
-    ``folder``, or if writing fails."""
+    """Write files of the archive ``files`` into ``folder``: those that ``wanted`` accepts. Return their paths. Each
+    file is written whole or not at all. Files that mark a workload as done come last. Raise StoreError if a path leads
+    out of ``folder``, or if writing fails."""
     written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
@@ -141,7 +142,8 @@ def unpack(
 
 
 def new_in(folder: Path, given: bytes) -> bytes:
-    """Return the files in ``folder`` that are new or changed since the packed files ``given``, packed."""
+    """Return an archive of the files in ``folder`` that are new or changed. ``given`` is the archive with the old
+    files."""
     with zipfile.ZipFile(io.BytesIO(given or _NOTHING)) as archive:
         known = {name.filename: name.CRC for name in archive.infolist()}
     return packed(folder, lambda path: known.get(str(path)) != zlib.crc32((folder / path).read_bytes()))

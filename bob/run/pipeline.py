@@ -148,7 +148,8 @@ class Pipeline(JobQueue):
                 self._pool.changed.notify_all()
 
     def observe_later(self, task: Task, number: int, case: Case | None) -> None:
-        """Put a recording, which the run directory has, into the queue for observation."""
+        """Put the recording of workload ``number`` into the queue for observation. The run directory has the recording
+        already. ``case`` is the same recording in memory, if the caller has it."""
         observation = _ObservationJob(self, task, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:

@@ -201,8 +201,8 @@ class Prober:
         return result
 
     def explore(self, place: int) -> Environment:
-        """Explore the workloads of a column, without judging them. The run directory keeps the observations. Return the
-        environment."""
+        """Explore the workloads of the column at index ``place``, but do not judge them. The run directory keeps the
+        observations. Return the environment."""
         asked = self.columns[place]
         for number in range(len(asked.run.planned())):
             self.pipeline.result(place, number)

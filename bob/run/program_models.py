@@ -144,7 +144,8 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Return the judgement of each of ``models`` for ``case``, another recording of the same program."""
+    """Return a judgement of trees by each of ``models``. The trees come from ``case``, another recording of the same
+    program."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -229,7 +230,7 @@ class _ModelledProgram:
         notes: Sequence[str],
         explaining: Explaining,
     ) -> JudgedModel:
-        """Judge the model by the answers that there are so far."""
+        """Judge the model by the checker's answers so far. ``done`` has the states that bob tried."""
         answers = self.answers
         with_answers = replace(
             looked,

@@ -115,6 +115,6 @@ def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str
 
 
 def named(words: Sequence[str]) -> str:
-    """Return the first of ``words``, and how many more there are."""
+    """Return the first few of ``words`` as a text, and the number of the others."""
     more = len(words) - MOST_NAMED
     return ", ".join(map(printable, words[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -211,8 +211,9 @@ class Mistrust(NamedTuple):
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[CheckerRun[T]]:
-    """Return the runs that try a checker: first on the tree after the setup (``first``), then on the tree after a clean
-    end (``last``). After these come runs on ``last`` with each kind of damage that ``program`` lists."""
+    """Return the runs of a checker that show whether bob can trust it. The first run is on the tree after the setup
+    (``first``), the second on the tree after a clean end (``last``). Then comes a run on ``last`` for each kind of
+    damage that ``program`` lists."""
     return [CheckerRun(first, b""), *(CheckerRun(last, output, spoiler) for spoiler in ("", *program.must_fail))]
 
 

@@ -14,8 +14,8 @@ _FORMS = "name an address such as tcp://server:8786, or the file that `dask sche
 
 
 def address_of(said: str) -> str:
-    """Return the scheduler's address that ``said`` means: an address, or the path of a file that `dask scheduler`
-    wrote. Raise UsageError if it is neither."""
+    """Return the address of a scheduler. ``said`` is this address, or the path of a file that `dask scheduler` wrote.
+    Raise UsageError if it is neither."""
     path = Path(said)
     if not path.is_file():
         if "://" in said or _is_port(said.rpartition(":")[2]):
@@ -34,8 +34,8 @@ def address_of(said: str) -> str:
 
 @lru_cache
 def reached(said: str) -> str:
-    """Return the address that ``said`` means, if a scheduler answers there. Raise UsageError if none answers, and
-    MissingProgramError without dask.distributed."""
+    """Return the address of the scheduler that ``said`` names, if the scheduler answers. Raise UsageError if it does
+    not answer, and MissingProgramError without dask.distributed."""
     address = address_of(said)
     with connected(address):
         return address

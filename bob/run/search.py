@@ -200,9 +200,10 @@ class _SearchRun:
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """Return ``result`` with smaller witnesses: drawn workloads give witnesses that are too large. Return
-        ``result`` itself if the guests are on a cluster, or are a given machine. A search for some properties shrinks
-        only the witnesses of these properties, since all witnesses would take as long as the search."""
+        """Return ``result`` with smaller witnesses. A workload that bob draws at random has operations that the
+        violation does not need. Return ``result`` unchanged if the guests are on a cluster, or if the only guest is a
+        machine that the user gave. A search for some properties shrinks only the witnesses of these properties, since
+        all witnesses would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):
             self._progress.step("the witnesses stay as found: bob shrinks them only in guests that it boots")
@@ -289,8 +290,8 @@ def _broken(done: Sequence[FinishedLot]) -> set[str]:
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Group the unshrunk witnesses by claim and workload: all witnesses of a group shrink to the same witness. Return
-    each group by its first witness."""
+    """Group the unshrunk witnesses by claim and workload, since all witnesses of a group shrink to the same witness.
+    Return a dictionary: the first witness of each group, with all witnesses of the group."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:

@@ -293,8 +293,8 @@ _EXTENSIONS = (
 
 
 def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the groups of the site's navigation. The tables on the first page list the pages for each kind of reader,
-    in order."""
+    """Yield the groups of pages in the site's navigation. The first page of the project (README.md) has a table of
+    pages for each kind of reader. The groups follow these tables, in the same order."""
     first = Path("README.md").read_text() if Path("README.md").exists() else ""
     readers = {
         title: [page for page in re.findall(r"\]\(((?:docs/)?[\w-]+\.md)\)", rows) if Path(page) in found]

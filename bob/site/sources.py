@@ -74,7 +74,8 @@ def for_mkdocs(text: str) -> str:
 
 
 def coloured(text: str) -> str:
-    """Return ``text`` with a class, in the syntax of attr_list, added to each table cell that has a verdict."""
+    """Return ``text``, where each table cell with a verdict gets a class. The class is written in the syntax of MkDocs'
+    extension attr_list."""
     fenced = re.split(r"(^ *```.*?^ *```$)", text, flags=re.S | re.M)
     return "".join(part if number % 2 else _ROW.sub(_coloured, part) for number, part in enumerate(fenced))
 

@@ -36,7 +36,8 @@ def read_document(path: Path, *, required: bool = False) -> StoredTable:
 
 
 def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = False) -> None:
-    """Write ``document`` with a checksum; if ``compact``, on one line. Raise StoreError if that fails."""
+    """Write ``document`` with a checksum. If ``compact`` is true, the whole document is one line. Raise StoreError if
+    writing fails."""
     write_whole(path, documents.sealed(json.dumps(document) if compact else documents.text(document)))
 
 

@@ -41,8 +41,8 @@ class MatrixDirectory(RunFolder):
         return [RunDirectory(folder) for folder in self.folders]
 
     def save_columns(self, results: Sequence[tuple[Path, Result]]) -> Result:
-        """Combine the results of columns (folder, result) into one, keep it, and return it. The combined result counts
-        as finished when all columns of the table are finished."""
+        """Combine the results of columns into one result, keep it, and return it. Each column is a pair of its folder
+        and its result. The combined result counts as finished when all columns of the table are finished."""
         times = [result.run.finished for _folder, result in results]
         finished = max(times) if len(times) == len(self.folders) and all(times) else ""
         about, first = self.about(), results[0][1].run

@@ -44,8 +44,8 @@ class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="cal
 
 
 class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
-    """A system call or an output of a program. ``there`` says how much of its effect the crash left: there, partly or
-    missing; it is empty if bob does not know."""
+    """A system call or an output of a program. ``there`` says whether the crash left the effect of the call: all of it
+    (there), a part (partly) or nothing (missing). It is empty if bob does not know."""
 
     seconds: float
     words: str
@@ -115,8 +115,8 @@ def timeline(
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
 ) -> CrashTimeline:
-    """Return the time line of ``state``. ``names`` has the (kind, name) of each write of the trace. ``causes`` are the
-    indexes of the deciding writes."""
+    """Return the time line of ``state``. ``names`` has for each write of the trace the kind and the name of the written
+    block. ``causes`` are the indexes of the writes that decide the violation."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -252,8 +252,9 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
 
 
 def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
-    """Return ``events`` without some durable writes, and the number of writes left out. Leave out all durable writes
-    from before the recording, and the earliest others until MOST_EVENTS events are left."""
+    """Return ``events`` without some durable writes, and the number of writes left out. First leave out the durable
+    writes that are older than the recording. Then leave out the earliest of the others, until MOST_EVENTS events are
+    left."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
     few: list[StoryEvent] = []

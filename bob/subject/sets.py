@@ -49,8 +49,8 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     name: str = ""
 
     def configuration(self, folder: Path) -> Subject:
-        """Return the declared configuration. The set is in ``folder``, which may also have the files of file systems
-        and layers."""
+        """Return the declared configuration. ``folder`` is the folder of the set's file. The declaration may name the
+        user's own file systems and layers by the paths of their files, relative to this folder."""
         fs, *on = (
             str(folder / word) if is_file(word) else word for word in (self.fs, *filter(None, self.stack.split(",")))
         )

@@ -44,8 +44,8 @@ class CacheLoss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class XfstestsScript:
-    """A case: the script, the output that xfstests expects (``golden``), and ``remarks`` on whether it shows the
-    violation."""
+    """A case (a test) for xfstests. It is the script, the output that xfstests expects (``golden``), and ``remarks`` on
+    whether the case shows the violation."""
 
     script: str
     golden: str

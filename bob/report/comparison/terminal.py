@@ -30,8 +30,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def print_unexpected(console: Console, comparison: Comparison) -> None:
-    """Print where B differs from A, which is a table of expected verdicts. Print also in one line how often it
-    differs."""
+    """Print the cells where B differs from A, which is a table of expected verdicts. Then print in one line how many
+    cells differ."""
     _print_sides(console, comparison)
     _print_groups(console, comparison, words.UNEXPECTED)
     console.print()
