@@ -477,6 +477,11 @@ def test_by_a_model_too_sentences_that_differ_in_numbers_are_one() -> None:
     assert {one.output for one in found.answer.ways} == {b"a"}
 
 
+def test_the_first_tree_of_each_way_is_shown_also_without_a_reason() -> None:
+    other = CheckerAnswer(10, "1 of 3 are there")
+    assert judge_model(built(FINE, LOST, other, STRANGE, HANG), (), None, ()).shown == (1, 3, 4)
+
+
 @pytest.mark.parametrize(
     "looked_at",
     [
