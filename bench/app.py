@@ -44,7 +44,7 @@ from bob.program.transcript import ProgramCase
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.report.counts import of_model
-from bob.run.agents import agent_in
+from bob.run.agents import KeptGuests, agent_in
 from bob.run.pool import ProgramGuests
 from bob.run.program_models import hold_against
 from bob.run.program_protocol import both_ends, protocol_of
@@ -134,8 +134,8 @@ def _models(program: Program, request: ProbeRequest) -> None:
     began, watch = time.monotonic(), _Watch()
     model = min(named_models([EVERY]), key=lambda one: len(one.promised))
     image = ensure(request.image, print)
-    with Hypervisor.open() as hypervisor:
-        guests = ProgramGuests(hypervisor, image, watch)
+    with Hypervisor.open() as hypervisor, KeptGuests(hypervisor) as kept:  # as the command does
+        guests = ProgramGuests(kept, image, watch)
         case = record_program_run(guests, program, request, stores=True)
         validate_checker(guests, case)
         recorded = time.monotonic() - began

@@ -13,12 +13,14 @@ from bob.agent.loss import GuestLost
 from bob.apm.model_states import ModelState
 from bob.catalogue.request import CheckPlace
 from bob.errors import GuestError, ImageError, UsageError
+from bob.guest.given_machine import GivenImage
 from bob.guest.spec import Clock
 from bob.image import unpacked
 from bob.observe.observation import Node
+from bob.observe.observations import without_numbers
 from bob.observe.tree_builder import TreeBuilder
 from bob.program.answer import CheckerAnswer, CheckerRun
-from bob.program.program import Program
+from bob.program.program import EMPTIED, Program
 from bob.program.transcript import ProgramCase
 from bob.record.recorder import put_program
 from bob.run.agents import Sandboxes
@@ -50,6 +52,7 @@ class Checkers:
     why_guests: str = ""
     controlled: set[bytes] = field(default_factory=set)
     differing: str | None = None
+    is_worded_otherwise: bool = False
 
     @property
     def is_on_host(self) -> bool:
@@ -80,6 +83,7 @@ class TriedStates:
         self._builders: dict[Agent, TreeBuilder] = {}
         self._asked: Sequence[ModelState] = ()  # states that had no answer
         self._controlled: set[bytes] = set()
+        self._has_sample = False
         self._left: Sequence[ModelState] = ()  # states that the host could not check
         self._why_left: str | None = None
 
@@ -97,7 +101,8 @@ class TriedStates:
         if not self._checkers.is_on_host:
             why = self._checkers.why_guests
             return (f"the checker ran in guests: {why}",) if why else ()
-        again = f"{plural(len(self._controlled), 'tree')}: one of each class of each way, and a sample"
+        which = "all that it refused" if self._checkers.is_worded_otherwise else "one of each class of each way"
+        again = f"{plural(len(self._controlled), 'tree')}: {which}, and a sample"
         told = [f"the checker ran on the host, in sandboxes; guests ran it again on {again}"]
         if self._left:
             told.append(f"only guests ran the checker on {plural(len(self._left), 'tree')}: {self._why_left}")
@@ -114,25 +119,33 @@ class TriedStates:
 
     def control(self, title: str, shown: Iterable[int]) -> bool:
         """Let guests check trees that the host has checked: those of the states ``shown``. The first call also checks a
-        sample, and the states that the host could not check. Return whether guests checked any tree. A guest's answer
-        replaces the host's, so the caller then judges again."""
+        sample, and the states that the host could not check. Return whether the caller must judge again: a guest's
+        answer replaces the host's, and may differ from it."""
         if not self._checkers.is_on_host:
             return False
         chosen = [self.states[place] for place in shown]
         left: Sequence[ModelState] = ()
-        if not self._controlled:
+        if not self._has_sample:
+            self._has_sample = True
             chosen += self._sample()
             hung = [one for one in self._asked if self._has_hung(one)]
             left = [*self._left, *hung[:MOST_HUNG]]
+        if self._checkers.is_worded_otherwise:  # each of the host's sentences would be one more way
+            chosen += [one for one in self.states if (answer := self._answers.get(one.digest)) and answer.code]
         known = self._checkers.controlled | self._controlled
         new = {one.digest: one for one in (*chosen, *left) if one.digest not in known}
         self._controlled.update(one.digest for one in chosen)
+        before = self._seen(new)
         if new:
             self._ask_guests(title, list(new.values()))
-        return bool(new)
+        return before != self._seen(new)
+
+    def _seen(self, trees: Iterable[bytes]) -> tuple[object, ...]:
+        return [self._answers.get(digest) for digest in trees], self.disagreed, self.lost
 
     def _sample(self) -> list[ModelState]:
-        ended = [one for one in self._asked if one.digest in self._answers and not self._has_hung(one)]
+        """Return a sample of all states of the model. Guests may have checked some of their trees for another model."""
+        ended = [one for one in self.states if one.digest in self._answers and not self._has_hung(one)]
         most = max(SAMPLED * self._checkers.jobs, -(-len(ended) // SHARE))
         return self._random.sample(ended, min(most, len(ended)))
 
@@ -155,12 +168,13 @@ class TriedStates:
                     self._answers[state.digest] = in_guest
             elif in_guest is None or in_guest.code is None:
                 why = queue.lost or "the checker did not end in a guest"
-                self._disagreed = self._disagreed or f"guests could not control the checker on the host: {why}"
+                checkers.differing = checkers.differing or f"guests could not control the checker on the host: {why}"
             elif in_guest.code != on_host.code:
                 checkers.differing = checkers.differing or _differing(on_host.code, in_guest.code)
             else:
                 self._answers[state.digest] = in_guest  # in the words of the guest
                 checkers.controlled.add(state.digest)
+                checkers.is_worded_otherwise |= without_numbers(in_guest.evidence) != without_numbers(on_host.evidence)
 
     def _queue(
         self,
@@ -223,6 +237,8 @@ def checkers_for(guests: ProgramGuests, case: ProgramCase, ends: Ends, checks: C
 def _why_not_on_host(
     hands: ProgramGuests, case: ProgramCase, ends: Ends, in_guest: Sequence[CheckerAnswer]
 ) -> str | None:
+    if isinstance(hands.image, GivenImage):
+        return "the files of a given machine are not on the host"
     try:
         disk = hands.world(case.work) or hands.image.root
         if (why := why_none(unpacked(disk, owner(), hands.progress.step))) is not None:
@@ -238,15 +254,16 @@ def _why_not_on_host(
 
 def _tried(hands: ProgramGuests, case: ProgramCase, ends: Ends) -> list[CheckerAnswer]:
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
-    program, said = case.work, case.transcript.output
+    program = case.work
+    asked = trust_trials(program, before, after, case.transcript.output)
 
     def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
-        asked = trust_trials(program, before, after, said)
         return TreeBuilder(agent, root_of(ends[0])).check(asked, program.seconds)
 
     try:
-        return hands.ask(program, Clock.REAL, ask, title="trust", is_spoilt=True)
+        is_spoilt = any(one.spoiler not in ("", EMPTIED) for one in asked)
+        return hands.ask(program, Clock.REAL, ask, title="trust", is_spoilt=is_spoilt)
     except UsageError as error:
         raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
 

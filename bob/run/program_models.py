@@ -9,7 +9,7 @@ from functools import partial
 
 from bob.agent.client import AgentBroken, what_happened
 from bob.agent.loss import GuestLost
-from bob.answer.result import Allowed, SubjectResult
+from bob.answer.result import Allowed, Checks, SubjectResult
 from bob.apm.allowed import TreeOracle
 from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.counting import StateCount, count
@@ -217,9 +217,12 @@ class _ModelledProgram:
         judged = self._judged(looked, model, tries, done, notes, explaining)
         while done.control(model.name, judged.shown):
             judged = self._judged(looked, model, tries, done, notes, explaining)
+        left = [f"these states leave out extended attributes: {named(done.without)}"] if done.without else []
+        checks = Checks(0, len(done.states), done.runs)
+        result = replace(judged.result, checks=checks, notes=(*judged.result.notes, *done.notes, *left))
         is_all = tries.is_all and all(state.digest in self.answers for state in done.states)
         allows = self._allows(model, tries, is_all=is_all)
-        return ModelAnswer(model, judged.result, _but_for_logs(allows, self.case.work, self.before))
+        return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self.before))
 
     def _judged(
         self,
@@ -240,10 +243,9 @@ class _ModelledProgram:
             lost=done.lost,
             disagreed=done.disagreed,
         )
-        left = [f"these states leave out extended attributes: {named(done.without)}"] if done.without else []
-        left += [_STALE.format(model.name)] if tries.shows_stale else []
+        stale = [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} also allows garbage, which bob cannot list"] if _allows_garbage(model) else []
-        notes = (*notes, *done.notes, *left, *is_garbage)
+        notes = (*notes, *stale, *is_garbage)
         return judge_model(with_answers, self.case.transcript.calls, self.again.effects, notes, explaining)
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:

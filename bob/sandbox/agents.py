@@ -116,6 +116,8 @@ def sandbox(root: Path) -> Iterator[Agent]:
             )
         except FileNotFoundError as missing:
             raise SandboxLost(f"{missing.filename} is not installed", LossCause.VANISHED) from None
+        except OSError as error:
+            raise SandboxLost(f"no process could be started: {error.strerror}", LossCause.VANISHED) from None
         stream = SandboxStream(process, errors)
         try:
             stream.write(packed)

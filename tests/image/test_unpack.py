@@ -35,7 +35,7 @@ def test_files_keep_modes_and_times_and_belong_to_one_user(disk: Path, tmp_path:
     owner = 4711 if os.geteuid() == 0 else os.geteuid()
     said: list[str] = []
     folder = unpacked(disk, owner, said.append)
-    assert folder == disk.parent / "unpacked" and len(said) == 1
+    assert folder == disk.parent / f"unpacked-{owner}" and len(said) == 1
     tool, key = (folder / path for path in ("usr/bin/tool", "private/key"))
     assert tool.read_bytes() == (tmp_path / "files/usr/bin/tool").read_bytes()
     assert (tool.stat().st_mode & 0o777, tool.stat().st_mtime) == (0o755, WHEN)
@@ -49,13 +49,34 @@ def test_it_is_done_once_and_by_its_image_where_a_link_leads_there(disk: Path, t
     link.symlink_to(disk)
     folder = unpacked(link, os.geteuid(), lambda _step: None)
     inode = folder.stat().st_ino
-    (disk.parent / ".unpacked.part").mkdir()
-    assert unpacked(disk, os.geteuid(), pytest.fail) == folder == disk.parent / "unpacked"
+    (disk.parent / f".unpacked-{os.geteuid()}.part").mkdir()
+    assert unpacked(disk, os.geteuid(), pytest.fail) == folder == disk.parent / f"unpacked-{os.geteuid()}"
     assert folder.stat().st_ino == inode
 
 
+def test_another_user_has_another_folder_and_another_disk_is_unpacked_again(disk: Path) -> None:
+    others = [4711, 4712] if os.geteuid() == 0 else [os.geteuid()]
+    folders = [unpacked(disk, owner, lambda _step: None) for owner in others]
+    assert [folder.stat().st_uid for folder in folders] == others
+    again = disk.with_name("files")
+    again.mkdir()
+    (again / "new").touch()
+    for already in (False, True):
+        if already:
+            disk.unlink()
+        subprocess.run(["mkfs.erofs", "--quiet", str(disk), str(again)], check=True)
+        assert [path.name for path in unpacked(disk, others[0], lambda _step: None).iterdir()] == ["new"]
+
+
+def test_where_the_program_is_missing_it_is_named(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(ImageError, match=r"fsck\.erofs is not installed") as refused:
+        unpacked(disk, os.geteuid(), lambda _step: None)
+    assert refused.value.hint is None
+
+
 def test_what_an_ended_bob_has_left_half_done_is_done_again(disk: Path) -> None:
-    part = disk.parent / ".unpacked.part"
+    part = disk.parent / f".unpacked-{os.geteuid()}.part"
     (part / "usr").mkdir(parents=True)
     (part / "usr/of-before").touch()
     folder = unpacked(disk, os.geteuid(), lambda _step: None)
@@ -66,4 +87,4 @@ def test_a_damaged_image_is_told_and_leaves_nothing(disk: Path) -> None:
     disk.write_bytes(bytes(8192))
     with pytest.raises(ImageError, match="cannot be unpacked"):
         unpacked(disk, os.geteuid(), lambda _step: None)
-    assert not (disk.parent / "unpacked").exists() and not (disk.parent / ".unpacked.part").exists()
+    assert not [path.name for path in disk.parent.glob("*unpacked*") if not path.name.endswith(".lock")]

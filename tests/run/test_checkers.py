@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,11 +18,12 @@ from bob.agent.client import AgentBroken
 from bob.agent.inside.mounts import ROOT
 from bob.agent.loss import SandboxLost
 from bob.answer.result import SubjectResult
-from bob.apm.model_states import ModelStates
+from bob.apm.model_states import ModelState, ModelStates
 from bob.apm.named import named_models
 from bob.catalogue.request import CheckPlace, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.errors import BobError, GuestError, ImageError, UsageError
+from bob.guest.given_machine import GivenImage
 from bob.judge import reliance
 from bob.judge.reliance import Explaining
 from bob.observe.observation import Node
@@ -89,7 +91,7 @@ def is_refused(asked: Run) -> bool:
 
 
 def usual(where: str, asked: Run) -> CheckerAnswer:
-    return CheckerAnswer(11, f"in a {where}") if is_refused(asked) else FINE
+    return CheckerAnswer(11, f"in a {where}\nrefused") if is_refused(asked) else FINE
 
 
 @pytest.fixture
@@ -141,7 +143,7 @@ def test_guests_check_again_what_the_answer_shows_and_a_sample(machines: Machine
     refused = 2**8 // 4
     assert Counter(answer.code for answer in answers.values()) == {0: 2**8 - refused, 11: refused}
     first = next(answer for state in done.states if (answer := answers[state.digest]).code)
-    assert first.printed == "in a guest", "the guest's words count"
+    assert first.printed == "in a guest\nrefused", "the guest's words count"
     sample = -(-(2**8) // SHARE)
     assert machines.asked == {HOST: 2**8 + 2 * SAMPLED, GUEST: 1 + sample}
     assert (done.runs, done.lost, done.disagreed) == (sum(machines.asked.values()), None, None)
@@ -270,6 +272,23 @@ def test_where_no_sandbox_is_to_be_had_guests_check_and_the_answer_says_why(
     assert "--checks auto" in (refused.value.hint or "")
 
 
+def test_on_a_given_machine_no_host_is_tried(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = GivenImage(
+        name="ssh://there",
+        key="",
+        folder=Path("/nonexistent"),
+        kernel_release="",
+        cmdline="",
+        host_key="",
+        built="",
+        tools={},
+        sizes={},
+    )
+    monkeypatch.setattr(checkers, "unpacked", lambda *_: pytest.fail("its root is not here"))
+    by = checkers_for(ProgramGuests(cast(Any, None), given, Silent()), CASE, ENDS, CheckPlace.AUTO, 2)
+    assert (by.is_on_host, by.why_guests) == (False, "the files of a given machine are not on the host")
+
+
 def test_a_checker_whose_trials_differ_on_the_host_is_left_to_guests(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,9 +315,16 @@ def test_a_checker_that_judges_built_trees_otherwise_is_of_no_use_for_models(
         chosen(CheckPlace.AUTO)
 
 
-def held(machines: Machines, monkeypatch: pytest.MonkeyPatch, names: str = "fg") -> list[SubjectResult]:
-    """The answers of a model that keeps the order of all, and of one that keeps none, for a program that makes empty
-    files."""
+STRONG, WEAK = "ext3-j", "ext2"  # one keeps the order of all calls, and one keeps none
+
+
+def held(
+    machines: Machines,
+    monkeypatch: pytest.MonkeyPatch,
+    names: str = "fg",
+    models: Sequence[str] = (STRONG, WEAK),
+) -> list[SubjectResult]:
+    """The answers of ``models`` for a program that makes empty files."""
     calls = tuple(
         SystemCall(1, 0.0, "creat", (f'"{in_hex(f"{ROOT}/{name}")}"', "0644"), 3, f"{ROOT}/{name}") for name in names
     )
@@ -306,9 +332,13 @@ def held(machines: Machines, monkeypatch: pytest.MonkeyPatch, names: str = "fg")
     case, nothing = samples.program_case(Transcript(b"", calls, 7, (), None)), cast(Any, None)
     image: Any = SimpleNamespace(root=None)
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (ENDS[0], {**ENDS[0], **files}))
-    models, request = named_models(["ext3-j", "ext2"]), ProbeRequest(case.subject)
     answers, _steps = hold_against(
-        ProgramGuests(nothing, image, Silent()), case, request, models, 1, lambda _name: Explaining()
+        ProgramGuests(nothing, image, Silent()),
+        case,
+        ProbeRequest(case.subject),
+        named_models(models),
+        1,
+        lambda _name: Explaining(),
     )
     return [one.result for one in answers]
 
@@ -354,3 +384,58 @@ def test_earlier_answers_are_not_believed_either_where_a_guest_differs(
     strong, weak = held(machines, monkeypatch)
     assert strong.answer.verdict is weak.answer.verdict is Verdict.UNKNOWN
     assert strong.answer.reason == weak.answer.reason and "ends with 11 and with 0" in (weak.answer.reason or "")
+
+
+def test_where_guests_could_not_control_one_model_no_model_is_believed(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines.saying = lambda where, _asked: CheckerAnswer(None, "") if where == GUEST else FINE
+    for answer in (one.answer for one in held(machines, monkeypatch, "fgh", (WEAK, STRONG))):
+        assert answer.verdict is Verdict.UNKNOWN
+        assert answer.reason == "guests could not control the checker on the host: the checker did not end in a guest"
+
+
+def test_each_model_has_a_sample_of_its_own_states(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second model asks for no tree, as the first one had all of them."""
+    monkeypatch.setattr(checkers, "SHARE", 2)
+    machines.saying = lambda _where, _asked: FINE
+    _weak, strong = held(machines, monkeypatch, "fghi", (WEAK, STRONG))
+    assert (strong.checks and strong.checks.trees) == 5
+    [note] = [one for one in strong.notes if "guests ran it again" in one]
+    assert " on 3 trees: " in note
+
+
+def test_what_the_host_and_guests_lose_is_asked_once(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost: Counter[str] = Counter()
+
+    def saying(where: str, asked: Run) -> CheckerAnswer:
+        if set(asked.state) == {"/g"}:
+            lost[where] += 1
+            assert lost[where] < 50, "without end"
+            raise SandboxLost("check took more than 2 GiB of memory")
+        return FINE
+
+    machines.saying = saying
+    strong, weak = held(machines, monkeypatch)
+    assert lost == {HOST: 2, GUEST: 2}
+    assert (strong.answer.verdict, weak.answer.verdict) == (Verdict.HOLDS, Verdict.UNKNOWN)
+
+
+def test_where_sentences_differ_guests_check_all_that_is_refused_at_once(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[int] = []
+    real = TriedStates._ask_guests
+
+    def counted(self: TriedStates, title: str, states: Sequence[ModelState]) -> None:
+        rounds.append(len(states))
+        real(self, title, states)
+
+    monkeypatch.setattr(TriedStates, "_ask_guests", counted)
+    machines.saying = lambda where, asked: (
+        CheckerAnswer(11, f"broken under {where}") if "/g" in asked.state and "/f" not in asked.state else FINE
+    )
+    [weak] = held(machines, monkeypatch, "fghijk", [WEAK])
+    [way] = weak.answer.ways
+    assert (way.trees, way.evidence) == (16, "corruption: broken under guest") and len(rounds) == 2
+    assert any("all that it refused, and a sample" in note for note in weak.notes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import socket
 import subprocess
 import tempfile
@@ -277,6 +279,60 @@ server = socket.create_server(("127.0.0.1", 0))
 socket.create_connection(server.getsockname())
 """
         assert place.asked(reaches) == [[0, "ECONNREFUSED\nENETUNREACH\nECONNREFUSED\n['lo']\n"]]
+
+
+def test_it_does_not_reach_past_the_namespaces(place: Place) -> None:
+    """The hypervisor of this machine, the keys of bob's session, sockets by io_uring and by calls of 32 bits."""
+    reaches = """
+libc = ctypes.CDLL(None, use_errno=True)
+for number, *words in ((41, 40, 1, 0), (41, 38, 5, 0), (250, 1, 0), (248, 0, 0, 0, 0, -3), (249, 0, 0, 0, 0), (425, 1, 0), (0x40000000 + 39,)):
+    libc.syscall(number, *map(ctypes.c_long, words))
+    print(errno.errorcode[ctypes.get_errno()])
+socket.socket(socket.AF_INET6).close()
+socket.socketpair()
+"""
+    assert place.asked(reaches) == [[0, "EAFNOSUPPORT\nEAFNOSUPPORT\nEPERM\nEPERM\nEPERM\nENOSYS\nENOSYS\n"]]
+
+
+def test_it_has_nothing_of_the_shell_of_the_user(place: Place) -> None:
+    looks = """
+import resource
+ignored = next(line for line in open("/proc/self/status") if line.startswith("SigIgn")).split()[1]
+print(oct(os.umask(0)), int(ignored, 16) & 1, *(resource.getrlimit(one)[0] for one in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)))
+"""
+    packed_agent()
+
+    def ask() -> Any:
+        limits = {one: resource.getrlimit(one) for one in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE)}
+        mask, ignored = os.umask(0o077), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            for one, (_soft, most) in limits.items():
+                resource.setrlimit(one, (2**9 if one == resource.RLIMIT_NOFILE else 2**30, most))
+            with sandbox(place.root) as agent:
+                return check(agent, looks)[0].printed.split()
+        finally:
+            os.umask(mask)
+            signal.signal(signal.SIGHUP, ignored)
+            for one, both in limits.items():
+                resource.setrlimit(one, both)
+
+    assert as_user(place.user, ask) == ["0o22", "0", "1024", "-1"]
+
+
+def test_a_tree_with_an_attribute_is_not_built_without_it(place: Place) -> None:
+    packed_agent()
+
+    def ask() -> Any:
+        tree = {"/a": Node("file", inode=2, mode=0o644, xattrs={"trusted.bob": b"x"})}
+        try:
+            with sandbox(place.root) as agent:
+                put_program(agent, Program("mine", "", (ProgramFile("check", HEAD.encode(), True),)))
+                return TreeBuilder(agent, Node("directory")).check([CheckerRun(tree, b"")], 9.0)[0].printed
+        except SandboxLost as lost:
+            return lost.message
+
+    said = "/a has the extended attribute trusted.bob, which a sandbox shows otherwise than a guest"
+    assert as_user(place.user, ask) == said
 
 
 def test_what_never_ends_is_ended_with_all_that_it_started(place: Place) -> None:

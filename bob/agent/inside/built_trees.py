@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any, Optional
 
+from bob.agent.inside import processes
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.mounts import ROOT, mount_at
@@ -106,6 +107,8 @@ def _make(entry: list[Any], first: dict[int, str], without: set[str]) -> None:
     else:
         kind_of, device = target.split()
         os.mknod(place, int(kind_of, 8) | 0o600, int(device))
+    if xattrs and processes.is_on_host:  # it may set others than a guest may
+        raise Denial(f"{path} has the extended attribute {xattrs[0][0]}, which a sandbox shows otherwise than a guest")
     for name, number in xattrs:
         try:
             os.setxattr(place, name, chunks[number], follow_symlinks=False)

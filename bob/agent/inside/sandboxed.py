@@ -6,9 +6,11 @@ them. It may mount file systems there, but scripts may not."""
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import os
 import signal
+import struct
 import sys
 from contextlib import suppress
 
@@ -29,12 +31,20 @@ CLONE_NEWNS = 0x00020000
 TREE, OWN, ELSEWHERE = "2g", "256m", "512m"
 
 
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000  # what a filter returns (seccomp(2)); REFUSE has an error number in it
+KEYS = 248, 249, 250  # add_key, request_key, keyctl: no namespace has the keys of bob's session
+IO_URING_SETUP, SOCKET = 425, 41
+FAMILIES = 1, 2, 10, 16  # AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK: others may reach past the network namespace
+
+
 def stay() -> None:
     """Serve requests until the host closes the stream."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # other output must not get between the frames
     signal.signal(signal.SIGINT, lambda *_: None)  # without a handler, the first process gets no signals
+    _forget_the_shell()
     processes.stay_on_host()
+    _filter_calls()
     if libc.unshare(ctypes.c_int(CLONE_NEWNS)):  # those of bubblewrap are locked from here on
         raise OSError(ctypes.get_errno(), "unshare")
     mount_at("", "/", "", MS_REC | MS_PRIVATE)
@@ -46,6 +56,47 @@ def stay() -> None:
     gc.freeze()
     with suppress(BrokenPipeError):
         serve(sys.stdin.buffer, replies, HANDLERS)
+
+
+def _forget_the_shell() -> None:
+    """Undo what this process has from the shell of bob's user, and a guest has not."""
+    import resource  # guests do without it
+
+    os.umask(0o022)
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    for limit, usual in ((resource.RLIMIT_NOFILE, 1024), (resource.RLIMIT_FSIZE, resource.RLIM_INFINITY)):
+        _soft, most = resource.getrlimit(limit)
+        resource.setrlimit(limit, (usual if most == resource.RLIM_INFINITY or 0 < usual < most else most, most))
+
+
+class _Filter(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
+
+
+def _filter_calls() -> None:
+    """Refuse system calls that reach out of all namespaces, in this process and all that it starts."""
+    if os.uname().machine != "x86_64":
+        raise OSError(errno.ENOSYS, "the filter of system calls is for x86-64")
+    steps = _steps()
+    packed = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.byref(_Filter(len(steps), packed)), 0, 0):
+        raise OSError(ctypes.get_errno(), "seccomp")
+
+
+def _steps() -> list[tuple[int, int, int, int]]:
+    """Return the program of the filter, in classic BPF: (code, jump if true, jump if false, number)."""
+    load, equal, at_least, end = 0x20, 0x15, 0x35, 0x06
+    denied = [*((number, errno.EPERM) for number in KEYS), (IO_URING_SETUP, errno.ENOSYS)]
+    steps = [(load, 0, 0, 4), (equal, 1, 0, 0xC000003E), (end, 0, 0, REFUSE | errno.ENOSYS)]  # only calls of x86-64
+    steps += [(load, 0, 0, 0), (at_least, 0, 1, 0x40000000), (end, 0, 0, REFUSE | errno.ENOSYS)]  # and none of x32
+    for number, error in denied:
+        steps += [(equal, 0, 1, number), (end, 0, 0, REFUSE | error)]
+    steps += [(equal, 1, 0, SOCKET), (end, 0, 0, ALLOW), (load, 0, 0, 16)]
+    for family in FAMILIES:
+        steps += [(equal, 0, 1, family), (end, 0, 0, ALLOW)]
+    return [*steps, (end, 0, 0, REFUSE | errno.EAFNOSUPPORT)]
 
 
 def _put(blob: bytes, world: bool = False) -> Reply:
