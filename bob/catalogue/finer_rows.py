@@ -1,6 +1,5 @@
-"""The rows of the finer tables, from which bob makes models of file systems. The tables are pairs of changes,
-durability after calls, and units of atomicity. They ask more exactly than the rows of Table 1, bob's main table of
-properties."""
+"""The rows of the finer tables: pairs of changes, durability after calls, and units of atomicity. They ask more exactly
+than the rows of Table 1, bob's main table of properties. bob makes models of file systems from the finer tables."""
 
 from collections.abc import Iterator
 from itertools import product

@@ -1,5 +1,5 @@
-"""The place of a property in a grid. bob shows a finer matrix (:mod:`bob.catalogue.finer_rows`) as grids, in which each
-property has a row and a column."""
+"""The place of a property in a grid. bob shows a finer matrix (:mod:`bob.catalogue.finer_rows`) as grids, and gives
+each property a row and a column there."""
 
 from dataclasses import dataclass
 from enum import StrEnum

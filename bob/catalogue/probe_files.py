@@ -179,9 +179,9 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
-    """Return the finish (the end of a workload's recording) that ``text`` declares: ``natural``, ``natural 2.5``,
-    ``sync``, ``fsync PATH``, ``fsync later``, ``fsync directory``, or one of these with ``fdatasync`` in place of
-    ``fsync``. ``later`` is the file that the last operation created or wrote, and ``directory`` is its directory."""
+    """Return the finish (the end of a workload's recording) that ``text`` declares. It may be ``natural``, ``natural
+    2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. ``fdatasync`` may replace ``fsync``.
+    ``later`` is the file that the last operation created or wrote, and ``directory`` is its directory."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

@@ -143,8 +143,8 @@ class Column:
             self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge the crash states of a recovery: bob let the guest recover from a crash, and crashed that recovery.
-        ``expected`` is the tree to which the recovery leads if it does not crash."""
+        """Judge the crash states of a recovery: bob let the guest recover from a crash, and crashed that recovery. If
+        the recovery does not crash, it leads to the tree ``expected``."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
@@ -269,8 +269,8 @@ def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) ->
 
 
 def mostly_unknown(cells: Sequence[Answer]) -> Iterator[str]:
-    """Yield a note about each cell with the verdict HOLDS for which less than half of the torn states were explored.
-    The note names the recording that has most of the unexplored ones, and the main cause there."""
+    """Yield a note about each cell with the verdict HOLDS if less than half of its torn states were explored. The note
+    names the recording that has most of the unexplored ones, and the main cause there."""
     by_recording: defaultdict[tuple[str, str, TornCause | None], list[str]] = defaultdict(list)
     for one in cells:
         if one.verdict is Verdict.HOLDS and one.states.is_mostly_torn_unknown:

@@ -64,8 +64,8 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the indexes of the writes that decide. The checker refuses ``state``, but accepts the state that
-        differs from it only in one of these writes."""
+        """Return the indexes of the writes that decide. A write decides if the checker refuses ``state``, but would
+        accept the state that differs from it only in this write."""
         accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)

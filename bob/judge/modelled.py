@@ -142,7 +142,7 @@ def crossed(
 ) -> SubjectResult:
     """Return the answer of ``model``, compared with that of ``real``, a file system of the same run.
 
-    ``unforeseen`` has the ways in which the program breaks on ``real`` although the model forbids that. Each comes with
+    ``unforeseen`` has ways to break the program that occur on ``real`` although the model forbids them. Each comes with
     the clauses of the model that forbid it. ``is_its_own`` says that the model was derived from ``real``, so the model
     should allow all of them."""
     assert model.model is not None

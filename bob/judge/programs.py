@@ -129,9 +129,9 @@ def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
     """Return the verdict on a program that breaks in ``ways``. Also return the ``reasons`` why bob may not know the
-    verdict, with one more reason if the checker hung; ``where`` says on which states.
+    verdict. If the checker did nothing worse than hang, that is one more reason; ``where`` names the states.
 
-    A hang alone never makes the verdict FAILS. Nor does a checker that bob does not trust."""
+    A hang alone never makes the verdict FAILS. A checker that bob does not trust never makes it FAILS either."""
     consequences = {way.consequence for way in ways}
     every = list(reasons)
     if consequences == {Consequence.HANG}:

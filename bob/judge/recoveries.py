@@ -1,5 +1,5 @@
-"""The choice and the judgement of crashes during recoveries, neither of which needs a guest. bob crashes the recoveries
-of some crash states of a run."""
+"""The choice and the judgement of crashes during recoveries. bob crashes the recoveries of some crash states of a run.
+This module needs no guest."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

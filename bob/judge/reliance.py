@@ -1,5 +1,6 @@
-"""A program's reliance on its calls. A program relies on a call if its checker does not accept a tree that lacks the
-call's effect. bob compares the trees that the checker refuses with the trees that it accepts."""
+"""A program's reliance on its calls. If a tree lacks the effect of a call, and the program's checker does not accept
+that tree, the program relies on that call. So bob compares trees that the checker refuses with trees that it
+accepts."""
 
 from __future__ import annotations
 

@@ -155,9 +155,9 @@ class _Blocks:
 
 
 class _OpenJournalRead:
-    """The blocks that were looked up so far in one call of ``jread``, with which jbd2 reads a block of its journal.
-    ``looked_up`` has the blocks that jbd2 looked up for itself, and ``before_bio`` those that it had looked up by the
-    last bio. ``by_readahead`` has the blocks that readahead looked up."""
+    """The blocks that were looked up so far in one call of ``jread``, jbd2's function that reads a block of its
+    journal. ``looked_up`` has the blocks that jbd2 looked up for itself, and ``before_bio`` those that it had looked up
+    by the last bio. ``by_readahead`` has the blocks that readahead looked up."""
 
     def __init__(self) -> None:
         self.looked_up: set[int] = set()

@@ -1,6 +1,6 @@
-"""The controls of predictions: crash states with a predicted outcome that bob mounts all the same, before it trusts any
-prediction. bob checks the easiest state of each outcome, since that state becomes the witness of the outcome. It also
-checks a sample of the other states, at the requested rate."""
+"""The controls of predictions. A control is a crash state with a predicted outcome that bob mounts all the same, before
+it trusts any prediction. The easiest state of each outcome is a control, since it becomes the witness of the outcome.
+The other controls are a sample, at the requested rate."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +20,8 @@ MOST_BARE = 16  # checked states without pending writes: bob predicts few of the
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """A predicted ``outcome`` of ``item``, which is a state or a course (the states in which recovery reads the same).
-    bob predicts it from a state that it has mounted; ``leaf`` is the number of that state. ``item`` differs from that
-    state in ``distance`` sectors."""
+    """A predicted ``outcome`` of ``item``, a state or a course (the states that recovery reads alike). bob predicts it
+    from a mounted state, the one with the number ``leaf``. ``item`` differs from that state in ``distance`` sectors."""
 
     item: T
     leaf: int

@@ -18,7 +18,8 @@ MOST_FORGOTTEN = 64  # contents; only if there are fewer, bob checks whether rec
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The ``states`` of a ``cube`` in which recovery takes one course, with the ``outcome`` of that course."""
+    """The ``states`` of a ``cube`` for which recovery takes one course, with the ``outcome`` of that course. ``states``
+    is their number."""
 
     cube: Cube
     outcome: int
@@ -95,7 +96,7 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return the place in the tree of reads from which the division continues for states with this gap. That is the gap
+    """Return a place in the tree of reads: there the division continues for states with this gap. That is the gap
     itself, unless bob has learnt since then what follows it."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)

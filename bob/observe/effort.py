@@ -11,9 +11,9 @@ from bob.subject import DEFAULT_AUDIT
 class Effort:
     """The limits of one exploration: the ``budget`` in mounts, and the ``seed`` of all draws. ``audit`` is the share (0
     to 1) of predicted or recalled states that bob mounts all the same. If not ``predicting``, bob knows only mounted
-    states. If ``closely``, outcomes include everything that a program could see. bob looks for mixtures of the data of
-    two observations (:mod:`bob.observe.mixtures`) only if ``mixing`` returns True for the two: then bob can judge
-    claims on all mixtures."""
+    states. If ``closely``, outcomes include everything that a program could see. ``mixing`` returns whether bob can
+    judge claims on all mixtures of the data of two observations (:mod:`bob.observe.mixtures`). Only then does bob look
+    for these mixtures."""
 
     budget: int
     seed: int

@@ -1,9 +1,8 @@
 """Examinations of some crash states that mount: by the file system's checker, and by a removal of all files.
 
-Each examination takes as long as many mounts. So bob examines a few outcomes, which the seed draws: one for each
-*shape* (a tree without its files' contents). bob counts a complaint of the kernel only if it recurs on another mount of
-the same state, since it may depend on the kernel's memory.
-"""
+Each examination takes as long as many mounts. So bob examines only a few outcomes. It draws one for each *shape* (a
+tree without its files' contents). A complaint of the kernel counts only if it recurs on another mount of the same
+state, since it may depend on the kernel's memory."""
 
 import time
 from collections.abc import Iterator
@@ -25,8 +24,8 @@ ATTEMPTS, PAUSE_SECONDS = 3, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted. ``normal`` has troubles that also occur in the control state, on whose disk
-    no write of the recording is. ``passing`` has complaints of the kernel that did not recur on another mount.
+    """The troubles of states that mounted. ``normal`` has troubles that also occur in the control state, a disk without
+    any write of the recording. ``passing`` has complaints of the kernel that did not recur on another mount.
     ``examined`` has the numbers of the examined outcomes."""
 
     troubles: tuple[StateTrouble, ...]
@@ -39,8 +38,8 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of ``rounds``, in which all outcomes are trusted. Also mount states about which the kernel
-    complained once more. Raises the errors of :meth:`Session.examine`."""
+    """Examine some outcomes of ``rounds``, whose outcomes must all be trusted by now. Also mount states about which the
+    kernel complained once more. Raises the errors of :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]

@@ -1,8 +1,8 @@
 """The disk that a crash state leaves after recovery, observation and unmount. bob compares such disks where recovery
 ``forgets`` what it has read (see :mod:`bob.observe.predict`).
 
-A *stretch* is a run of sectors that the same writes of the recording touch. bob describes the disk by the content of
-each stretch, and by the content of what was written outside of stretches. The *exempt* area, a file system's log, is
+A *stretch* is a run of sectors that the same writes of the recording touch. The description of a disk has the content
+of each stretch, and the content of what was written outside of stretches. The *exempt* area, a file system's log, is
 not needed after recovery. So two kinds of writes in that area do not count: writes outside of stretches, and writes
 after the last read. For example, xfs writes a log record with a random number at its unmount."""
 

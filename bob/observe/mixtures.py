@@ -1,20 +1,22 @@
-"""Mixtures: torn states in which files have some sectors from before a write and some from after it.
+"""Mixtures: torn states whose files have some sectors from before a write and some from after it.
 
 When bob looks at the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it
-decides some bytes of a file, and nothing else. If bob knows two states that differ only in such sectors, it also knows
-every *mixture* of them, in which each of these sectors is from one state or the other. Its tree is the same, but for
-these bytes. bob can count mixtures exactly, since each sector is a part of a write (:mod:`bob.crash.units`).
+decides some bytes of a file, and nothing else. Suppose that bob knows two states that differ only in such sectors. A
+*mixture* takes each of these sectors from one state or the other, and its tree is the same but for these bytes. So bob
+knows all mixtures of the two. It can count mixtures exactly, since each sector is a part of a write
+(:mod:`bob.crash.units`).
 
 A sector may pass through only if recovery read it, and if one place of one file shows its content. A sector behind the
 file's end, in the same block and write, may do so, too, since nothing shows it. This proves nothing yet: recovery may
-check what it reads, as btrfs checks data. So bob mounts some members of the mixture, its *rows*: one with all sectors
-from before, one with all from after, and others, until each two sectors were there in all four combinations. Members
-that were mounted for other reasons count, too. If a member does not have the same tree with its own bytes, or if
-recovery read other places, bob drops the mixture. Beside the rows, bob mounts random members. If one of these differs,
-a control has failed.
+check what it reads, as btrfs checks data. So bob mounts some members of the mixture, its *rows*. One row has all
+sectors from before, and one has all from after. With the other rows, each two sectors were there in all four
+combinations. Members that were mounted for other reasons count, too. If a member does not have the same tree with its
+own bytes, or if recovery read other places, bob drops the mixture. Beside the rows, bob mounts random members. If a
+random member differs, a control has failed.
 
-bob assumes that a sector that passes through with two contents does so whatever the other sectors are. ext2, ext3, ext4
-and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it."""
+If a sector passes through with two contents, bob assumes that it does so whatever the other sectors are. The file
+systems ext2, ext3, ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of
+it."""
 
 from __future__ import annotations
 
@@ -38,14 +40,14 @@ from bob.observe.predict import Contents, ReadNode, ReadTree
 from bob.observe.torn_courses import TornCourses
 from bob.trace.model import SECTOR_BYTES
 
-UNREAD = -1  # in place of a content
-MOST_LEAVES = 400  # ends of courses: each mixture is compared with all
-BLOCK_SECTORS = 8  # of the smallest block with which bob makes a file system
-LEAST_SHOWN = 32  # bytes of a sector that a file must show: two cells, which recur nowhere
-LEAST_SHARE = 16  # a mixture with less than this part of all torn states is not worth its mounts
-MOST_PARTS = 256  # free ones in a mixture: bob compares each two
-MOST_COMPARED = 8  # mixtures: bob takes the cheapest
-DRAWN_ROWS = 8  # random choices of rows: bob takes the fewest rows
+UNREAD = -1  # stands in place of a content
+MOST_LEAVES = 400  # ends of courses: bob compares each mixture with all of them
+BLOCK_SECTORS = 8  # sectors of the smallest block that bob gives a file system
+LEAST_SHOWN = 32  # a file must show this many bytes of a sector: two cells, which occur nowhere else
+LEAST_SHARE = 16  # a mixture with less than a sixteenth of all torn states is not worth its mounts
+MOST_PARTS = 256  # free parts in a mixture: bob compares each two of them
+MOST_COMPARED = 8  # bob compares this many mixtures, and takes the cheapest
+DRAWN_ROWS = 8  # bob draws rows this many times, and takes the draw with the fewest rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,8 +79,8 @@ class DataSector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """The states in which recovery reads what it read in the course that ends at ``leaf``, but for the ``free``
-    sectors. These may have any content.
+    """All states that recovery reads as it read the state of ``leaf``, but for the ``free`` sectors. These may have any
+    content.
 
     ``read`` has the content of each other sector that recovery read. ``cubes`` are the states of the mixture, and
     ``torn`` is how many of them are torn. ``parts`` are the parts of writes that the free sectors belong to."""
@@ -99,7 +101,7 @@ class Mixture:
 
     @property
     def every(self) -> int:
-        """The mask in which all parts of the mixture are set. In a mask, bit n stands for part n of ``parts``."""
+        """The mask with all parts of the mixture. In a mask, bit n stands for part n of ``parts``."""
         return (1 << len(self.parts)) - 1
 
     def kept(self, contents: Contents) -> int | None:
@@ -170,7 +172,7 @@ class Mixtures:
         return legal.sample(cube, random)
 
     def row(self, mixture: Mixture, kept: int) -> CrashState | None:
-        """Return a state of ``mixture`` in which exactly the parts of the mask ``kept`` are on the disk. Return None if
+        """Return a state of ``mixture`` that has exactly the parts of the mask ``kept`` on the disk. Return None if
         such a state is not legal."""
         parts, legal = mixture.parts, self._plan.parts.legal
         there = _mask([part for number, part in enumerate(parts) if kept >> number & 1])
@@ -286,7 +288,7 @@ class Mixtures:
         return mixture.torn - known
 
     def _cubes(self, read: Contents) -> list[Cube] | None:
-        """Return all legal states in which the sectors have the contents ``read`` (``UNREAD``: any content), as cubes.
+        """Return all legal states with the contents ``read`` of the sectors, as cubes. ``UNREAD`` allows any content.
         Return None if there are too many cubes."""
         places = np.flatnonzero(read != UNREAD)
         return self._torn.showing(places, read[places])

@@ -15,8 +15,8 @@ from bob.observe.observation import OutcomeTable, split
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """The compressed results of a disk that mounted at once. ``found`` is the JSON of its outcome, in which a content
-    is a number: an index of ``chunks``. ``accesses`` are its reads and writes."""
+    """The compressed results of a disk that mounted at once. ``found`` is the JSON of its outcome. The JSON has numbers
+    in place of contents: indexes of ``chunks``. ``accesses`` are the reads and writes of the disk."""
 
     found: str
     packed_chunks: tuple[bytes, ...]

@@ -172,8 +172,8 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
     """Return, for each access, which of ``sectors`` (ascending) it read, in the order of use. The result has indexes
-    into ``sectors``. It leaves out sectors that were written or read before, and accesses of which no sector
-    remains."""
+    into ``sectors``. It leaves out sectors that were written or read before. If no sector of an access remains, it
+    leaves out that access."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

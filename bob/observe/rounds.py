@@ -44,10 +44,12 @@ BATCH = 50  # crash states per request: few round trips, but a progress display 
 FORGETFUL_BATCH = 5  # the batch where recovery forgets: there each state may well predict others of its batch
 MOST_AROUND = 400  # predicted neighbours of other states: each takes about 0.5 ms
 MOST_RANKED = 100  # outcomes whose neighbours are predicted, easiest first
-MIXED_SHARE = 6  # mixtures may take this part of the budget
-MOST = Fraction(3, 4)  # of the torn states: with fewer, bob looks for the causes
-LEAST_MIXED = 2  # mounts
-ENOUGH = Fraction(5, 8)  # of the torn states: then mixtures stop; with just half, a table's sum may have less
+MIXED_SHARE = 6  # mixtures may take at most one sixth of the budget
+MOST = Fraction(3, 4)  # if bob knows a smaller share of the torn states, it looks for the causes
+LEAST_MIXED = 2  # with fewer mounts left, bob looks for no further mixture
+# If bob knows this share of the torn states, it looks for no more mixtures. With just half of each workload's states, a
+# table's sum might have less than half.
+ENOUGH = Fraction(5, 8)
 MOST_FRUITLESS = 2  # random torn states in a row that lead to no mixture
 MOST_DRAWN = 50  # random states: bob takes the first that is unknown
 MOST_PARTS = 20_000  # divisions of a workload's legal states: each takes about 0.1 ms

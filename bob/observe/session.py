@@ -92,8 +92,8 @@ class Session:
         self._decoder = Decoder(prepared["events"], prepared["disk"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
-        """Return the outcome of each state. ``payload`` is the whole payload, of which the guest gets only the new
-        part. Raises GuestLost if the guest does not return all outcomes."""
+        """Return the outcome of each state. The guest gets the part of ``payload`` that is new since the last call.
+        Raises GuestLost if the guest does not return all outcomes."""
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
@@ -155,9 +155,9 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return the part of a mounted state that sessions for other workloads may use, or None. bob returns None after
-        readahead: it then knows only for the sectors watched in this session whether recovery used them. So other
-        sessions cannot predict from such a state."""
+        """Return the part of a mounted state that sessions for other workloads may use, or None. After readahead, it is
+        None: then this session knows only of its watched sectors whether recovery used them. So other sessions cannot
+        predict from it."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:

@@ -1,9 +1,9 @@
 """The legal crash states, torn ones included, whose course of recovery (what recovery reads, in order) is known from
 the mounted states.
 
-They are divided into cubes (:mod:`bob.crash.cubes`). A cube is defined by parts of writes (:mod:`bob.crash.units`), the
-smallest pieces that a tear can separate: some must be on the disk, some must not, and the others are free. If recovery
-does not read a write, one cube has all ways to tear that write, without a list of them."""
+They are divided into cubes (:mod:`bob.crash.cubes`) of parts of writes (:mod:`bob.crash.units`). A part is the smallest
+piece that a tear can separate. In a cube, some parts must be on the disk, some must not, and all others are free. If
+recovery does not read a write, one cube has all ways to tear that write, without a list of them."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -100,9 +100,8 @@ class TornCourses:
 
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
-    """Divide ``cube`` by the last of ``layers`` that is on the disk, and yield the cubes in which that layer shows
-    ``content``. ``layers`` are the writes to one sector, the last one first, each as a part and the number of its
-    content."""
+    """Divide ``cube`` by the last of ``layers`` that is on the disk, and yield the cubes whose states show ``content``.
+    ``layers`` are the writes to one sector, the last one first, each as a part and the number of its content."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

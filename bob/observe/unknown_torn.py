@@ -23,14 +23,14 @@ SAMPLED = 100  # random torn states
 class TornCause(StrEnum):
     """The cause why a torn state is unknown, or does not count for a claim.
 
-    The first five causes say what recovery reads: ``METADATA`` is all that is neither in a journal nor file data,
-    ``SEVERAL_WRITES`` is data to whose place several writes wrote, ``APPENDED`` is data at a place without earlier
+    The first five causes say what recovery reads. ``METADATA`` is all that is neither in a journal nor file data.
+    ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a place without earlier
     data, and ``OVERWRITTEN`` is data over other data.
 
     The other causes are these. ``BUDGET``: the state is in a mixture (:mod:`bob.observe.mixtures`) that would take too
     many mounts. ``MIXED``: the state is in a known mixture, but bob does not judge the claim sector by sector.
-    ``UNJUDGED``: it is in a mixture for which bob judges no claim sector by sector. ``UNMOUNTABLE``: the state does not
-    mount. ``UNCOUNTED``: bob knows the state's outcome, but cannot count all such states."""
+    ``UNJUDGED``: it is in a mixture, and bob judges no claim about this mixture sector by sector. ``UNMOUNTABLE``: the
+    state does not mount. ``UNCOUNTED``: bob knows the state's outcome, but cannot count all such states."""
 
     JOURNAL = "journal"
     METADATA = "metadata"
@@ -100,7 +100,7 @@ def new_places(gap: Gap) -> NDArray[np.intp]:
 
 
 class _SectorKinds:
-    """The causes that stand for the sectors of a plan, by what the sectors contain."""
+    """The cause that each sector of a plan stands for, by what the sector contains."""
 
     def __init__(self, plan: Plan, subject: Subject) -> None:
         self._plan = plan

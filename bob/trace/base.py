@@ -13,8 +13,8 @@ from bob.workload.pattern import stale
 @dataclass(frozen=True, slots=True)
 class Base:
     """A base image. ``packed`` is the difference between the image and ``length`` bytes of bob's pattern for stale
-    data, with which bob fills a disk before mkfs. ``disks`` has the lengths (bytes) of the image's disks, which are
-    laid end to end; if it is empty, there is one disk."""
+    data, which fills a disk before mkfs. ``disks`` has the lengths (bytes) of the image's disks, which are laid end to
+    end; if it is empty, there is one disk."""
 
     name: str
     length: int

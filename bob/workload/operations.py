@@ -292,8 +292,8 @@ class Finish:
     ``natural`` writeback until nothing is dirty and the block layer is quiet.
 
     The kernel does periodic work, such as commits of a journal. A ``phase`` shifts this work to another time in the
-    recording: bob makes an unrelated small write, which opens a transaction, ``phase`` seconds before the first
-    operation (docs/facts.md: natural writeback has phases)."""
+    recording. ``phase`` seconds before the first operation, bob makes an unrelated small write, which opens a
+    transaction (docs/facts.md: natural writeback has phases)."""
 
     name: str
     operations: tuple[Operation, ...] = ()

@@ -285,9 +285,9 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """Return the two sources of ``piece``, a piece of a cell in which one source follows another, each with its number
-    of bytes. Without this, the piece could look like data of a third operation: the digits of two operations can form
-    its number."""
+    """Return the two sources of ``piece``, each with its number of bytes. ``piece`` belongs to one cell, but one source
+    follows another in it. As a whole it could look like data of a third operation: the digits of two operations can
+    form its number."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])

@@ -55,8 +55,8 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """Return ``part`` of a cell as it is without its ``shade``. ``position`` is where the part begins in the cell. A
-    byte that the shade cannot have becomes 0."""
+    """Return ``part`` of a cell without its ``shade``. ``position`` is where the part begins in the cell. A byte that
+    the shade cannot have becomes 0."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 

@@ -29,7 +29,7 @@ class EffectFact:
     """A fact about one part of an operation's effect, in words. It says what bob ``expected`` of the thing ``about``,
     and what it ``found``. ``plainly`` is a shorter sentence, or empty.
 
-    ``suspects`` are operations: if there are any, one of these must be torn to explain what bob found. ``is_unseen`` is
+    ``suspects`` are operations; if there are any, a torn suspect is needed to explain what bob found. ``is_unseen`` is
     True if bob could not see all of the thing. ``is_there`` is True if a part of the operation's effect is there
     although the operation was torn. It is also True if a part may be there although other operations explain what bob
     found. ``is_change`` is True if the operation changed the thing when all operations ran in program order."""
@@ -59,7 +59,7 @@ class EffectFact:
 
 
 class EffectExtent(StrEnum):
-    """The extent to which an observation has the effect of an operation.
+    """How much of an operation's effect an observation has.
 
     ``PART``: a part of the effect is there, and another part is missing or torn. ``BROKEN``: a part is torn, and bob
     sees no part that only this operation explains. ``UNCLEAR``: other operations explain some of the effect as well, or

@@ -54,8 +54,8 @@ def covered(
 
 def makers(history: History, number: int) -> frozenset[int]:
     """Return the operations that operation ``number`` depends on: those that made its files and directories, or the
-    directories of their names. If one of these operations is lost, bob cannot judge ``number``. The maker of a file
-    that a rename replaces does not count."""
+    directories of their names. If such an operation is lost, bob cannot judge ``number``. The maker of a file that a
+    rename replaces does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names

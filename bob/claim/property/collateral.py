@@ -25,9 +25,9 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in an observation that no set of whole operations explains. If it has ``suspects`` (operations), one of
-    these was done only in part, or did more than it should. ``part`` is the damaged part of that operation's effect. It
-    is None for collateral damage: damage to something that no operation was to change."""
+    """Something in an observation that no set of whole operations explains. If it has ``suspects``, a suspect was done
+    only in part, or did more than it should. Suspects are numbers of operations. ``part`` is the damaged part of that
+    operation's effect. It is None for collateral damage: damage to something that no operation was to change."""
 
     suspects: frozenset[int]
     about: str
@@ -143,7 +143,7 @@ class Collateral:
         return frozenset().union(*map(self._places.changers, found))
 
     def _beside(self, directories: frozenset[int]) -> frozenset[int]:
-        """Return the operations that changed names in these ``directories``, or that moved one of these directories."""
+        """Return the operations that changed names in these ``directories``, or that moved such a directory itself."""
         return frozenset().union(*(self._places.changers_in(directory) for directory in directories))
 
     def _path(self, place: NamePlace) -> str:

@@ -50,8 +50,8 @@ class ContentChange:
     The operation sets the size to ``cut`` (None: it does not), puts ``data`` at ``start``, and grows the file to
     ``stop`` if the file is shorter. If the operation is torn, the file may get any size between ``bottom`` and
     ``stop``. ``resizes`` says that the size changed when all operations ran in program order. ``keeps_size`` marks an
-    operation other than a write, no part of which changes the size. A change with a ``shift`` only moves all bytes
-    behind ``start``."""
+    operation other than a write that never changes the size, not even in part. A change with a ``shift`` only moves all
+    bytes behind ``start``."""
 
     number: int
     cut: int | None
@@ -122,7 +122,7 @@ class FileStory:
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
         """Return the fact that the file's ``size`` shows about operation ``number``. If no set of whole operations
-        explains the size, also return the suspects: the operations of which one must be torn."""
+        explains the size, also return the suspects: at least one suspect must be torn."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop

@@ -36,8 +36,8 @@ from bob.workload.simulation import simulate
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The crash state that best shows a violation, with its outcome. If possible, that state differs little from a disk
-    on which the writes stop at one point of their order. If the property orders two operations, the later one is whole
-    in that state, if possible."""
+    that has all writes up to one of them. If the property orders two operations, the later one is whole in that state,
+    if possible."""
 
     state: CrashState
     outcome: int

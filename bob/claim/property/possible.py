@@ -193,8 +193,8 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """Return the names that an operation depends on besides those that it changes: the names of its file and
-    directories, and the names in a directory that it removes or replaces."""
+    """Return further names that an operation depends on, besides those that it changes. They are the names of its file
+    and directories, and the names in a directory that it removes or replaces."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)

@@ -29,8 +29,8 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A way in which the byte at offset ``at`` may have come there. Of all shifts in the workload, only the shifts
-    ``there`` happened, in this order."""
+    """One possible history of the byte at offset ``at``. Only the shifts ``there`` happened, in this order, and all
+    other shifts of the workload were lost."""
 
     at: int
     there: tuple[Shift, ...] = ()
