@@ -150,8 +150,8 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return what an observation says for certain, in any model: for graph nodes, whether they persisted. Also return
-    the clauses that a single cell breaks in all its readings, each with the name of that cell."""
+    """Return which graph nodes persisted, and which did not, as far as an observation says so for certain in any model.
+    Also return the clauses that a single cell breaks in all its readings, each with the name of that cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))

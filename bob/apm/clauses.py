@@ -158,8 +158,8 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """The promise that a ``call`` makes earlier changes durable by its return. ``what`` says which of the earlier
-    changes."""
+    """The promise that earlier changes are durable when a ``call`` returns. ``what`` says which of the earlier changes
+    these are."""
 
     call: Call
     what: What

@@ -1,10 +1,11 @@
-"""Derive a model from observations: the strongest model that allows every observation, but without the clauses that one
-cannot rely on.
+"""Derive a model from observations: the strongest model that allows every observation, but without the clauses
+(promises) that one cannot rely on.
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
-only several clauses together forbid an observation, bob must choose which of these to drop. It drops clauses that it
-would not promise anyway; or else orders; or else all clauses but those against garbage. In the end a clause that held
-is promised if that says something about untried workloads (docs/models.md)."""
+only several clauses together forbid an observation, bob must choose which of these to drop. It drops those that it
+would not promise anyway. Otherwise it drops those that are orders, or else all except for promises that no stale data
+shows. In the end a clause that held is promised if that says something about untried workloads (docs/models.md).
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ class Trust(StrEnum):
 
 
 def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
-    """Return the titles of a third of the workloads, chosen by ``seed``. Workloads that differ only in their finish
+    """Return the titles of a third of the workloads, chosen by ``seed``. Workloads that differ only in how they end
     stay together."""
     alike: dict[object, list[str]] = {}
     for one in workloads:

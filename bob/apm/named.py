@@ -32,8 +32,8 @@ def named_model(name: str) -> Model:
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
-    """Return the models with these names, each once; :data:`EVERY` stands for all built-in and shipped models. If
-    several share a name, their origin is added."""
+    """Return the models with these names, each model once. The name :data:`EVERY` stands for all built-in and shipped
+    models. If several models share a name, add to the name where each comes from."""
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
         if name == EVERY:

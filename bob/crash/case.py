@@ -37,7 +37,7 @@ class Case:
 
     @property
     def workload(self) -> Workload:
-        """The operations. Raises TypeError if the work is a program's, which has none."""
+        """The work, as a workload of operations. Raises TypeError if a program did the work."""
         return workload_in(self.work)
 
     @property

@@ -27,7 +27,9 @@ class Cube:
 
 @dataclass(frozen=True, slots=True)
 class GrowthMasks:
-    """A growth point (:mod:`bob.crash.legal`) as bit masks of writes."""
+    """A growth point (the last time before some write becomes durable; :mod:`bob.crash.legal`). The fields are bit
+    masks of writes: those that are durable then, those that are pending, and the pending ones that become durable
+    next."""
 
     durable: int
     pending: int
@@ -35,8 +37,8 @@ class GrowthMasks:
 
 
 class LegalStates:
-    """The legal states of whole writes at the growth points ``points``. ``state`` builds a state from the number of a
-    point and a mask of writes."""
+    """The legal states of whole writes at the growth points ``points``, the times when the set of possible states
+    changes. ``state`` builds a state from the number of a point and a mask of writes."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
@@ -65,7 +67,7 @@ class LegalStates:
         return self._settled(max(found, key=lambda medium: (medium ^ away).bit_count()))
 
     def sample(self, cube: Cube, random: Random) -> CrashState:
-        """Return a random state of the nonempty ``cube``. All its states are equally likely."""
+        """Return a random state of the nonempty ``cube``. All states of the cube are equally likely."""
         counts = self._counts(cube)
         number = random.randrange(sum(counts))
         at = 0

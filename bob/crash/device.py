@@ -34,7 +34,7 @@ class DeviceModel:
 
     @property
     def words(self) -> str:
-        """The model in words. They do not mention the default completion, ``prompt``."""
+        """The model in words. The words do not mention the completion if it is the default, ``prompt``."""
         at_once = self.completion is Completion.PROMPT
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"

@@ -1,6 +1,6 @@
-"""The systematic crash states. A *draft* is a state that a generator proposes at one growth point; the search drops
-drafts whose contents it already has. Each generator begins with drafts that are far apart, so a small budget already
-covers the whole range evenly."""
+"""The systematic crash states. A *draft* is a state that a generator proposes at one growth point (the last time before
+some write becomes durable). The search drops drafts whose contents it already has. Each generator begins with drafts
+that are far apart, so a small budget already covers the whole range evenly."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,7 +39,8 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint(GrowthMasks):
-    """Growth point number ``point``, as bit masks. ``writes`` are the pending writes in submission order."""
+    """Growth point number ``point`` (a time just before some write becomes durable), as bit masks. ``writes`` are the
+    pending writes in submission order."""
 
     point: int
     writes: tuple[int, ...]

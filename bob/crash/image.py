@@ -38,9 +38,14 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """The sectors of all writes. bob only appends to them, and the sectors of a whole write stand together. ``digests``
-    has shape (at least sectors + 1, 2): row 0, all zeros, stands for "as in the ground", row n + 1 is the digest of
-    sector n. ``contents[n + 1]`` is m + 1 if m is the first sector with the content of sector n."""
+    """The sectors of all writes, numbered from 0. bob only appends sectors, and those of a whole write follow each
+    other.
+
+    Two arrays describe the sectors; in both, row 0 stands for "as in the ground", and row n + 1 is about sector n.
+    ``digests`` has shape (at least sectors + 1, 2): row 0 is all zeros, and row n + 1 is the digest of sector n.
+    ``contents`` says which sectors have equal contents: row n + 1 is m + 1 if m is the first sector with the content of
+    sector n.
+    """
 
     def __init__(self) -> None:
         self._data = bytearray()

@@ -17,9 +17,10 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
-    """The last time with this set of ``durable`` writes: any subset of ``pending`` may be on the medium, in addition to
-    ``durable``. Writes are indexes in submission order. ``becomes_durable``, a part of ``pending``, is durable from
-    ``time + 1`` on. It is empty only at the end of the window."""
+    """A growth point: the last ``time`` with exactly this set of ``durable`` writes. A crash then leaves all of these,
+    and any subset of the writes ``pending``. Writes are given by their indexes in submission order. The writes
+    ``becomes_durable``, a part of ``pending``, are durable from ``time + 1`` on; the set is empty only at the end of
+    the window."""
 
     time: int
     durable: tuple[int, ...]
@@ -30,12 +31,12 @@ class GrowthPoint:
 
 
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
-    """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time. There is at least one
-    growth point.
+    """Return the growth points of the window from ``trace.start`` to ``trace.end``, in order of time. There is at least
+    one growth point.
 
-    A cache that keeps an order may lose writes that completed before the window. Each such write then has a growth
-    point of its own, where only this write is pending. These growth points come first. Raises UsageError if the cache's
-    rule is for one disk and there are several disks, and MalformedError as :func:`check_trace`.
+    A cache that keeps an order may lose writes that completed before the window. Each such write has a growth point of
+    its own, where only this write is pending. These growth points come first. Raises UsageError if the cache's rule is
+    for one disk and there are several disks, and MalformedError as :func:`check_trace`.
     """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)

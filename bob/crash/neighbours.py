@@ -1,5 +1,5 @@
-"""The *neighbours* of a crash state: states that differ from it in one pending write, which they lack or have in
-addition. If the neighbour breaks nothing, a violation in the state depends on that write."""
+"""The *neighbours* of a crash state. A neighbour differs from the state in one pending write: it lacks that write, or
+has it in addition. If the neighbour breaks nothing, a violation in the state depends on that write."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -31,8 +31,8 @@ class Neighbours:
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """Yield ``state`` with another fate of write ``index``. A lost write is kept, a kept one is lost, and a torn
-        one is first kept, then lost."""
+        """Yield ``state`` with a change of write ``index`` alone. If the state has lost the write, it is kept; if the
+        state has kept it, it is lost. If the write is torn, it is first kept, then lost."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:

@@ -1,4 +1,5 @@
-"""The plan of the crash states of a trace, or of its last part: which are legal, their order, and their contents."""
+"""The plan of the crash states of a trace, or of its last part. It says which states are legal, the order of the
+search, and what they contain."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Plan:
 
     @property
     def bare(self) -> tuple[CrashState, ...]:
-        """The state of each growth point that has only the durable writes."""
+        """For each growth point (a time just before some write becomes durable), the state that has only the writes
+        that are durable then."""
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:

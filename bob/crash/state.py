@@ -54,8 +54,8 @@ def effective(
 
 
 def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> None:
-    """Raise :class:`MalformedError` for a state that is not legal under this device model, or not in its normal
-    form."""
+    """Raise :class:`MalformedError` if ``state`` is not legal under this device model, or not in normal form (indexes
+    and torn parts ascend, and nothing occurs twice)."""
     if not 0 <= state.point < len(points):
         raise MalformedError(f"growth point {state.point} is out of range: the trace has {len(points)}")
     pending = set(points[state.point].pending)

@@ -83,8 +83,8 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The difference between two crash states. ``calls`` are the calls that only one of them has. ``parts`` are the
-    calls of which both have a part, but not the same part. ``beside`` has phrases for differences that no call
+    """The difference between two crash states. ``calls`` are the calls that only one of them has. ``parts`` are calls
+    that persisted in part, but not in the same part in both states. ``beside`` has phrases for differences that no call
     explains."""
 
     calls: tuple[int, ...]
@@ -156,9 +156,9 @@ class Presences:
     def _first(
         self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
     ) -> Contrast | None:
-        """Return the contrast with the nearest row among those that ``fits`` marks: the row with the least of
-        ``costs``. If several rows cost the same, take the one that comes first by the calls that ``named`` marks in it,
-        and then by the ``torn`` calls of which it has another part."""
+        """Return the contrast with the nearest row among those that ``fits`` marks. The nearest row has the least of
+        ``costs``. Among equals, the lowest numbers of the calls that ``named`` marks in a row decide. After that, the
+        ``torn`` calls decide: those that persisted in part, but not in the same part as in the row."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -193,7 +193,7 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
     """Return the ``explanation``. If it says that calls must be durable when the program writes an output, keep only
     calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
-    these persisted together with earlier ones.) If there are no earlier calls, keep all."""
+    these persisted together with earlier ones.) If no earlier calls are left, keep all."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -277,8 +277,8 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the number of the last call in the ``refused`` state if the state has exactly the first calls: all calls
-    up to that one as a whole, and nothing of later ones. Otherwise return None. Undecided calls do not count."""
+    """Return the number of the last call in the ``refused`` state if the state is a clean prefix: it has all calls up
+    to that one as a whole, and nothing of later calls. Otherwise return None. Undecided calls do not count."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

@@ -97,8 +97,8 @@ class Mappings:
             self._move(call)
 
     def _cut(self, pid: int, start: int, end: int) -> list[Mapping]:
-        """Unmap the addresses from ``start`` up to ``end`` in a process. Return the mappings that had some of these
-        addresses."""
+        """Unmap the addresses from ``start`` up to ``end`` in a process. Return the parts of mappings that were at
+        these addresses."""
         gone, left = list[Mapping](), list[Mapping]()
         for one in self._of.of(pid):
             last = one.address + one.end - one.start

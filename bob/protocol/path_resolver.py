@@ -56,7 +56,7 @@ class PathResolver:
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:
-        """Return the file at this path, or the last file that was there."""
+        """Return the number of the file at ``path``. If there is no file now, return the last file that was there."""
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:

@@ -200,8 +200,8 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Let the names that one call changes decide for each other. If one of these names shows clearly whether the call
-    has persisted, the others cannot show the opposite, so values that would are removed."""
+    """Let the names that one call changes decide for each other. Suppose that one of these names clearly shows whether
+    the call has persisted. Then the other names cannot show the opposite, so remove the values that would show it."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:
         for place, call in enumerate(unit.calls):

@@ -55,8 +55,8 @@ class Signs:
         }
 
     def parts(self) -> dict[int, object]:
-        """Return, for each call of which only a part persisted, a value that stands for the part. Equal values mean the
-        same part."""
+        """Return, for each call that persisted in part, a value that stands for that part. Equal values mean the same
+        part."""
         presences = self.presences()
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))

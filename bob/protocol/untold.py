@@ -37,7 +37,7 @@ class PathAspect(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Untold:
     """Values in a tree that calls do not explain. ``paths`` has all paths of the tree, and ``contents`` the bytes of
-    its files. ``parts`` is for calls of which only a part persisted. It has, by call, a value that stands for the part
+    its files. ``parts`` is about calls that persisted in part. It has, by call, a value that stands for that part
     (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
@@ -104,8 +104,8 @@ def _first_mode(effects: Effects, number: int) -> int | None:
 
 
 def _range(one: bytes | None, other: bytes | None) -> str:
-    """Return words for the range of bytes in which two contents differ. The words are empty if one content is unknown,
-    or if the two are equal."""
+    """Return words for the range of bytes where two contents differ. The words are empty if one content is unknown, or
+    if the two are equal."""
     if one is None or other is None:
         return ""
     length = max(len(one), len(other))

@@ -224,10 +224,10 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 
 def remove_log_writes(disks: int) -> None:
-    """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. On removal, a
-    target logs writes that were never flushed before older writes in its queue (list_splice_init in log_writes_dtr). So
-    first wait until the target's thread sleeps interruptibly, which means that it has logged everything
-    (log_writes_kthread in drivers/md/dm-log-writes.c)."""
+    """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. When such a device
+    is removed, it logs its remaining writes in the wrong order: those that no flush followed come before older writes
+    in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel thread sleeps
+    interruptibly, which means that it has logged everything (log_writes_kthread in drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
         raise Denial(f"the log was incomplete {LOGGED_SECONDS} s after the last write")

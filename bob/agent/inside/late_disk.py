@@ -39,7 +39,7 @@ SETTLED_SECONDS = 0.01  # so long without a request, the disk completes a write:
 
 class LateDisk:
     """The disk with number ``number``. Its content is the ``length`` bytes of the file ``work`` from byte ``start`` on.
-    If ``youngest``, it completes the write that came last first; otherwise it completes the oldest write first."""
+    If ``youngest``, it always completes the write that came last; otherwise it always completes the oldest write."""
 
     attached: ClassVar[list[LateDisk]] = []  # all disks that exist: the next recording may use them again
 

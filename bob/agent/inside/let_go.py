@@ -24,8 +24,8 @@ def mounts() -> list[MountLine]:
 
 
 def unmount_after_scripts(before: list[MountLine]) -> None:
-    """Unmount ``ROOT`` after a program's scripts, and every mount that was not there ``before`` them. Raises Denial if
-    a mount stays."""
+    """Unmount ``ROOT`` after a program's scripts have ended. Also unmount everything that the scripts mounted:
+    ``before`` has the mounts from before the scripts. Raises Denial if a mount stays."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
     # A mount hides an older mount below it, which shows when the upper one is gone.

@@ -57,11 +57,14 @@ MOST_DEVICES = 128  # in dev_roles: the superblock then fits into one sector, wh
 def make_array(
     disks: Sequence[str], level: int, data: int, *, chunk: int = 0, layout: int = 0, bitmap: int = 0, ppl: int = 0
 ) -> None:
-    """Write the superblocks of a new array whose disks are in sync. If a disk is ``missing``, the array is degraded.
-    The last disk may be a ``journal:``. The array's data begins at sector ``data`` of each disk.
+    """Write the superblocks of a new array whose ``disks`` (paths) are in sync. If one of them is the word ``missing``,
+    the array is degraded. The last one may be ``journal:`` with the path of a journal. The array's data begins at
+    sector ``data`` of each disk.
 
-    With a ``chunk`` (sectors), the array uses a multiple of it on each disk. One bit of a write-intent ``bitmap``
-    covers so many sectors (0: no bitmap). A partial parity log has ``ppl`` sectors."""
+    If there is a ``chunk`` size (sectors), the array uses a multiple of it on each disk. ``bitmap`` is the number of
+    sectors that one bit of the write-intent bitmap covers (0: no bitmap). ``ppl`` is the length of the partial parity
+    log in sectors (0: no log).
+    """
     journals = [disk for disk in disks if disk.startswith(JOURNAL_DISK)]
     disks = [disk for disk in disks if disk not in journals]
     there = [number for number, disk in enumerate(disks) if disk != MISSING]
@@ -79,7 +82,7 @@ def make_array(
 
 
 class Array(NamedTuple):
-    """An array that is in sync and should have ``disks`` disks; ``there`` has the numbers of those that are there.
+    """An array that is in sync. It should have ``disks`` disks, and ``there`` has the numbers of the disks that it has.
     ``size``, ``data``, ``chunk`` and ``ppl`` (the partial parity log) are in sectors."""
 
     disks: int
@@ -95,7 +98,8 @@ class Array(NamedTuple):
 
 
 def superblock(number: int, array: Array) -> bytes:
-    """Return the superblock of disk ``number`` of the array. The journal's number follows those of the disks."""
+    """Return the superblock of disk ``number`` of the array. If the array has a journal, the journal's number follows
+    the numbers of the disks."""
     own = b"bob's md disk %02d" % number
     features = HAS_BITMAP * array.has_bitmap | HAS_PPL * bool(array.ppl) | HAS_JOURNAL * array.has_journal
     after = (
@@ -114,8 +118,8 @@ def superblock(number: int, array: Array) -> bytes:
 
 
 def bitmap_block(size: int, each: int) -> bytes:
-    """Return the write-intent bitmap of an array whose disks have ``size`` sectors, with its superblock. A clear bit
-    stands for each ``each`` sectors. Raises Denial if the bitmap is too large for its place."""
+    """Return the write-intent bitmap, with its superblock, of an array whose disks have ``size`` sectors. All bits are
+    clear, and each bit stands for ``each`` sectors. Raises Denial if the bitmap is too large for its place."""
     fields = [BITMAP_MAGIC, BITMAP_VERSION, UUID, 0, 0, size, 0, each * SECTOR, BITMAP_SECONDS, 0, 0, 0]
     block = BITMAP.pack(*fields)
     if BITMAP_HEADER + (bits := -(-size // each)) // 8 >= BITMAP_BYTES:
@@ -131,9 +135,9 @@ def checksum(block: bytes) -> int:
 
 
 def assemble(name: str, disks: Sequence[str]) -> str:
-    """Assemble the array ``name`` from the superblocks on ``disks``, and return its path. The array does not resync
-    before the first write, so that nothing else happens if the caller freezes resyncs. Raises Denial with the kernel's
-    message."""
+    """Assemble the array ``name`` from the superblocks on ``disks``, and return its path. The array does not begin a
+    resync before the first write. So if the caller freezes resyncs, nothing happens beside the caller's writes. Raises
+    Denial with the kernel's message."""
     if not os.path.isdir(PARAMETERS):
         run_anyhow(["modprobe", "--quiet", "md_mod"], "")
     _name_array(name)

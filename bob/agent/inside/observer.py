@@ -52,8 +52,8 @@ def observe_prepare(
 
     With ``reads``, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the mount
     of each state wrote. They have the final contents of the ``stretches`` (as numbers). They have digests of other
-    writes, except for writes into ``exempt``. Both arguments name parts of the device, as flat lists of first sector
-    and number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
+    writes, except for writes into ``exempt``. ``stretches`` and ``exempt`` name parts of the device, as flat lists of
+    first sector and number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
     """
     global session, scratch
     end_session()

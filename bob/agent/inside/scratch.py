@@ -65,10 +65,10 @@ def counts(stat: Callable[[], bytes]) -> SectorCounts:
 
 
 def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
-    """Return a function that reads as ``read`` (of ``trace_pipe_raw``) does, but tries again if it returns nothing
-    although there are ``more`` events. An event may come between two checks in the kernel (tracing_buffers_read in
-    kernel/trace/trace.c), and a buffer with only discarded events does not count as empty (rb_per_cpu_empty in
-    kernel/trace/ring_buffer.c)."""
+    """Return a function that reads a trace buffer as ``read`` does. But if ``read`` returns nothing although ``more()``
+    says that there are events, the function tries again. An event may come between two checks in the kernel
+    (tracing_buffers_read in kernel/trace/trace.c), and a buffer with only discarded events does not count as empty
+    (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
 
     def read_on() -> bytes:
         for _ in range(MOST_EMPTY_READS):

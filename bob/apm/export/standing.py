@@ -95,8 +95,8 @@ def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
 
 
 def orders(model: Model) -> Iterator[Matrix]:
-    """Yield the matrices of orders, one for each relation. A row stands for the kind of the earlier change, a column
-    for the kind of the later one."""
+    """Yield one matrix of orders for each relation of two changes (same file, same directory, or neither). A row stands
+    for the kind of the earlier change, a column for the kind of the later one."""
     for relation, (title, about) in _RELATIONS.items():
         rows = (
             (label(before), cells(model, clause_orders((before,), MODELLED_KINDS, (relation,))))
