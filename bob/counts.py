@@ -54,7 +54,8 @@ def read(text: int | str) -> int:
 
 
 def _powers(count: int) -> str:
-    """Return the fewest signed powers of two that add up to ``count``, largest first (its non-adjacent form)."""
+    """Return signed powers of two whose sum is ``count``, largest first. They are as few as possible (the non-adjacent
+    form)."""
     half, more = abs(count) >> 1, abs(count) + (abs(count) >> 1)
     # Bit k of the non-adjacent form is bit k + 1 of 3n minus bit k + 1 of n.
     parts = [(bit, sign) for sign, bits in (("+", more & ~half), ("-", half & ~more)) for bit in _bits(bits)]

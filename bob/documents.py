@@ -1,5 +1,5 @@
 """The text of bob's JSON documents, for people, version control and programs. The last field, ``checksum``, is the
-SHA-256 of all bytes before it, so that any program can check it. Documents by people or other programs lack a
+SHA-256 of all bytes before it, so that any program can check the document. Documents by people or other programs lack a
 checksum."""
 
 import hashlib

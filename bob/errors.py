@@ -110,8 +110,8 @@ class ImageError(BobError):
 
 
 class GuestError(BobError):
-    """A guest did not start, or was lost (it panicked, hung or vanished), and bob cannot count the loss as an
-    outcome."""
+    """A guest did not start, or was lost (it panicked, hung or vanished). If a loss is itself a result of the run, such
+    as a panic of the kernel, bob does not raise this error."""
 
     exit_code = Exit.GUEST
 

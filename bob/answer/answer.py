@@ -129,8 +129,8 @@ class ByRecording:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to the question whether a ``claim`` holds. Its verdict is FAILS, with ``ways`` to break the claim (the
-    easiest to explain first); HOLDS; or UNKNOWN or SKIPPED, with a ``reason``."""
+    """The answer to the question whether a ``claim`` holds. If its verdict is FAILS, it has ``ways`` to break the
+    claim, the easiest to explain first. If its verdict is UNKNOWN or SKIPPED, it has a ``reason``."""
 
     claim: ClaimWords
     verdict: Verdict

@@ -33,7 +33,8 @@ def _within(subject: SubjectResult, folder: str) -> SubjectResult:
 
 def merged(parts: Sequence[Result], run: Run) -> Result:
     """Return one result of ``run``, merged from ``parts`` (at least one). If several subjects with the same name break
-    a claim, the result has the witness of the first of them: a search tries short workloads first."""
+    a claim, the result has the witness of the first of them. This is the best choice for a search, since a search tries
+    short workloads first."""
     subjects: dict[str, list[SubjectResult]] = {}
     for subject in (subject for part in parts for subject in part.subjects):
         subjects.setdefault(subject.name, []).append(subject)

@@ -48,8 +48,8 @@ def catch_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore signals from now on, so that they do not change the exit code. At its end, Python restores the default
-    action, which kills the process."""
+    """Ignore signals from now on, so that they do not change the exit code. When Python exits, it restores the default
+    action, which would kill the process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)

@@ -86,8 +86,8 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left; None if all is done, or if not known. Without an earlier run, this is an upper bound until one
-        workload is done."""
+        """The estimated seconds until all work is done. It is None if all is done, or if bob cannot estimate it.
+        Without an earlier run, the estimate is an upper bound until one workload is done."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()

@@ -99,8 +99,8 @@ class CheckerAnswers(Generic[K]):
     disagreed: str | None = None
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
-        """Note an answer of the checker, and return whether it is the first for this tree. Any other answer replaces a
-        timeout."""
+        """Note an answer of the checker, and return whether it is the first for this tree. If an earlier check of the
+        tree did not end in time, an answer from a check that did replaces it."""
         self.count += 1
         known = self.answers.get(tree)
         if known is None or known.code is None:

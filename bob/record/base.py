@@ -1,5 +1,6 @@
 """Base images. A base image is a file system with its initial tree, durable and unmounted. The unused sectors of its
-device have a known stale pattern, so that bob recognizes them after a crash."""
+device contain a known pattern, the stale pattern. So bob recognizes old contents of such sectors in a file after a
+crash."""
 
 import hashlib
 import json

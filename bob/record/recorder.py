@@ -85,9 +85,10 @@ def record_program(
 
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
-    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names. To
-    get the frames, run the program once more, for FRAMES_SECONDS. The frames take 10 to 40 ms a call, and in that time
-    the kernel would commit. Raise UsageError if the mount fails, but not if the workload fails."""
+    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names. The
+    program runs once more for this, for FRAMES_SECONDS. A recording cannot have the frames, since they take 10 to 40 ms
+    a call, and in that time the kernel would commit. Raise UsageError if the mount fails, but not if the workload
+    fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)

@@ -175,7 +175,7 @@ def _gap(root: Xml.Element, seconds: float, y: int, columns: Columns) -> int:
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int, columns: Columns) -> int:
-    """Draw an operation in a frame, with its role in the claim. Return the height of its row."""
+    """Draw an operation in a frame, with what the broken claim says about it. Return the height of its row."""
     asked, x, width, most = role(number), columns.program, columns.program_width, columns.most_lines
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(x - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
@@ -188,7 +188,8 @@ def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role:
 
 
 def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
-    """Draw the mark of ``fate``: a filled square, a filled circle, half a square, or a crossed-out outline."""
+    """Draw the mark of ``fate``. The mark is a filled square for a durable write, a filled circle for a kept one, half
+    a square for a torn one, and a crossed-out outline for a lost one."""
     colour = COLOURS[fate]
     square = {"x": str(x - 6), "y": str(y - 6), "width": "12", "height": "12", "stroke": colour, "stroke-width": "2"}
     match fate:

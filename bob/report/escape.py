@@ -46,7 +46,8 @@ def clean(text: str) -> str:
 
 
 def tex(text: object) -> Raw:
-    """Return ``text`` for LaTeX with any engine and font encoding. A letter that some of them lack becomes ``?``."""
+    """Return ``text`` for LaTeX with any engine and font encoding. A letter that some engine or encoding lacks becomes
+    ``?``."""
     return text if isinstance(text, Raw) else Raw(_DASHES.sub("-{}", "".join(map(_tex, _one_line(str(text))))))
 
 

@@ -119,8 +119,8 @@ def _states(states: States) -> dict[str, Any]:
 
 
 def _torn_share(states: States) -> float:
-    """Return the explored share of the legal torn states (0 to 1). The counts are too large for a division of
-    floats."""
+    """Return the explored share of the legal torn states (0 to 1). The share comes from logarithms, since the counts
+    are too large for floats."""
     if states.explored_torn is None or states.legal_torn <= 0:
         return math.nan
     if states.explored_torn <= 0:

@@ -1,4 +1,5 @@
-"""The printing of tables of marks: several configurations side by side as in Table 1, and the grids of finer tables."""
+"""The printing of tables of marks: several configurations side by side as in Table 1 of OSDI'14, and the grids of
+tables with hundreds of properties."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -144,7 +144,8 @@ def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], i
 
 
 def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int) -> None:
-    """Draw the frame of a module. If it has several rows, a head says what they are about."""
+    """Draw the frame of a module. If the module has several rows, a head line says which file or directory they are
+    about."""
     head = HEAD if len(rows) > 1 else 0
     corner = {"x": str(left), "y": str(y), "width": str(BOX), "rx": "4"}
     if head:
@@ -189,7 +190,7 @@ def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], 
 
 
 def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> None:
-    """Draw a line that leads from the first row that a sync makes durable down to the sync."""
+    """Draw a line beside the rows. It leads down to a sync, from the first row that the sync makes durable."""
     first, last, sync = y
     _path(root, f"M{box} {first} H{x} V{sync} H{box + 7}", GIVEN, 1.8)
     if last != first:
@@ -269,8 +270,8 @@ def _said(row: DiagramRow, path: str = "") -> str:
 
 
 def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a lane for each span. Spans in one lane do not overlap. The shortest spans are in lane 0, next to the
-    modules."""
+    """Return a lane for each span of rows that a line covers. A lane is a column for lines beside the modules. Spans in
+    one lane do not overlap. The shortest spans are in lane 0, next to the modules."""
     lanes: dict[int, int] = {}
     taken: list[list[tuple[int, int]]] = []
     for number in sorted(range(len(spans)), key=lambda one: (spans[one][1] - spans[one][0], spans[one])):

@@ -125,15 +125,16 @@ class ReasonsDeclaration(Declaration, frozen=True):
 
 
 def load_reasons(path: Path) -> tuple[Reason, ...]:
-    """Return the reasons in the file ``path``. Raise MalformedError if a reason is damaged, or cannot fit any row."""
+    """Return the reasons in the file ``path``. Raise MalformedError if a reason is damaged, or names an unknown
+    property."""
     text = toml(path, "see docs/formats.md")
     with mistakes_in(path.name, "see docs/formats.md", MalformedError):
         return tuple(map(_checked, declared(ReasonsDeclaration, text).reason))
 
 
 def _checked(reason: Reason) -> Reason:
-    """Return ``reason`` with its text in one line. Raise UsageError if the reason cannot fit any row, or any
-    witness."""
+    """Return ``reason`` with its text in one line. Raise UsageError if one of its names fits no property in the table,
+    or if a trait has an unknown word. Raise it also if the reason should say what a witness shows, but does not."""
     for glob in reason.properties:
         if not any(fnmatchcase(name, glob) for name in TITLES):
             raise UsageError(f"reason {reason.title!r}: unknown property {glob!r}")

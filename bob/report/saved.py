@@ -126,8 +126,8 @@ def load_table(path: Path) -> Saved:
 
 
 def result_file(path: Path) -> Path:
-    """Return the file of the result in ``path``, which is a directory or that file. The file may be compressed (.xz),
-    or missing."""
+    """Return the path of a result's file. ``path`` is this file, or the directory that has it. The file may be
+    compressed (.xz), or missing."""
     if not path.is_dir():
         return path
     plain, packed = path / "result.json", path / "result.json.xz"

@@ -75,8 +75,8 @@ AnyGuests = GuestSource | KeptGuests | Sandboxes
 
 
 def unshared(guests: AnyGuests) -> AnyGuests:
-    """Return a source of fresh guests that are used only once. A program's scripts may change anything in their
-    guest."""
+    """Return a source of fresh guests that are used only once. A program under test needs such guests, since its
+    scripts may change anything in their guest."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
 

@@ -68,8 +68,8 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
 
 
 def record_again(agent: Agent, witness: Witness) -> Case:
-    """Record the workload of ``witness`` on the base image of the witness, in virtual time. Return the checked
-    recording."""
+    """Record the workload of ``witness`` on the base image of the witness, in virtual time. Return the recording, after
+    bob has checked that it is consistent."""
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion

@@ -65,7 +65,7 @@ class Here:
         self._progress = progress
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until no part is ready. Raise the errors of :func:`bob.run.prober.resume`."""
+        """Do the parts of a run, until no part is ready. Raise the errors of :func:`bob.run.prober.resume`."""
         while (part := next(parts.ready(self), None)) is not None:
             began = time.monotonic()
             prober.resume(part.run.path, part.host, self._progress)

@@ -47,8 +47,8 @@ class RunStopped(BaseException):
 
 class Job:
     """Work for one guest. Messages use three texts: the ``title`` of the job, ``when`` (where in the work a guest was
-    lost), and ``verb`` (what bob did when it failed). ``first_loss`` says how the first guest was lost. ``states``
-    counts the crash states of this attempt."""
+    lost), and ``verb`` (what bob did when it failed). ``first_loss`` says how the first guest was lost. ``states`` is
+    the number of crash states that the present guest has done for this job."""
 
     when = ""
     verb = "did"

@@ -68,8 +68,8 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
 def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result, Path]:
     """Return the answers to ``trial``, and the run directory: ``out``, or a new one in ./bob-runs. Raise UsageError
     before a guest starts if the kernel lacks the file system, and later if mkfs or the kernel refuses it. Raise
-    RecordingError if all recordings fail. If only some of them fail, an expectation that holds in all others is
-    unknown."""
+    RecordingError if all recordings fail. If only some recordings fail, an expectation that holds in the other
+    recordings is unknown."""
     request = trial.request
     path, about = begin(out)
     image = asked_image(request, progress)
@@ -209,8 +209,8 @@ class Prober:
         return asked.environment
 
     def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
-        """Wait until a workload is done, and add it to ``column``. Return the number of bytes of its log if this
-        session recorded it, and else 0."""
+        """Wait until a workload is done, and add its result to ``column``. Return the number of bytes of its log if
+        this session recorded it, and else 0."""
         asked = self.columns[place]
         if (item := self.pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)

@@ -104,7 +104,7 @@ class _ProgramParts:
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
         """Add the results of a part. Raise UsageError if it was refused, and GuestError if no worker could do it.
-        Without this error, a missing file system would look like one that the user did not name."""
+        Otherwise the result would lack a file system, as if the user had not named it."""
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:

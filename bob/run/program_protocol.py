@@ -1,5 +1,5 @@
-"""Translates the calls of a recorded program for models: into bob's own operations, between the tree after the setup
-and the tree after a clean end."""
+"""Translates the system calls of a recorded program into bob's own operations, for which models can answer. The
+operations lead from the tree after the setup to the tree after a clean end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

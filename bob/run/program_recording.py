@@ -167,8 +167,9 @@ def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[S
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """Return the system calls in strace's ``text``, except bob's own chroot into the tree for programs. Inside this
-    tree, the chroot's directory is a link to the root, so a chroot of the program to it would change nothing."""
+    """Return the system calls in strace's ``text``, without bob's own chroot into the tree in which the program runs. A
+    chroot of the program itself to the same directory is also left out. It changes nothing, since in that tree the
+    directory is a link to the root."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 

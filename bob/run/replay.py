@@ -24,8 +24,8 @@ from bob.workload.pattern import describe
 
 
 class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
-    """A replay of a witness on ``kernel``. ``confirmed`` of ``times`` mounts showed the violation.
-    ``observation_lines`` describe the tree after the first mount."""
+    """A replay of a witness on ``kernel``. bob mounted its crash state ``times`` times, and ``confirmed`` of these
+    mounts showed the violation. ``observation_lines`` describe the tree after the first mount."""
 
     witness: str
     kernel: str

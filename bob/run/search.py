@@ -303,8 +303,8 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
-    """Raise StoreError if the lot in ``folder`` was begun with other workloads than ``lot``: later lots would differ,
-    too."""
+    """Raise StoreError if the lot in ``folder`` was begun with other workloads than ``lot``. Later lots would then have
+    other workloads, too."""
     if not (folder / "run.json").is_file():
         return
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}

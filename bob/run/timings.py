@@ -166,7 +166,7 @@ def _usual_share(part: TimedWork) -> float:
 
 
 class TimedProgress:
-    """A watcher of progress that counts workloads and takes times. It forwards all calls to the watcher
+    """A watcher of progress that counts workloads and measures times. It forwards all calls to the watcher
     ``progress``."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,5 +1,5 @@
-"""The preparation of the project's pages for MkDocs. Unlike MkDocs, forges accept a smaller indent in lists, and links
-to folders. Verdicts in tables get the colours of the site."""
+"""The preparation of the project's pages for MkDocs. Forges accept a smaller indent in lists, and links to folders, but
+MkDocs does not. Verdicts in tables get the colours of the site."""
 
 import os
 import re

@@ -157,8 +157,8 @@ class RunDirectory(RunFolder):
         write_document(folder / "lost.json", encode(RefusedWorkload.of(workload, reason)))
 
     def save_traceback(self, title: str, trace: str) -> Path:
-        """Keep the traceback of a failure of bob in judging. ``title`` names the judged work. A later traceback
-        replaces it. Return the path of the file."""
+        """Keep the traceback after bob itself failed while it judged. ``title`` names the work that was judged. A later
+        traceback for the same work replaces it. Return the path of the file."""
         path = self.path / f"judging-{_slug(title)}.txt"
         write_whole(path, trace.encode())
         return path
@@ -207,8 +207,8 @@ class RunDirectory(RunFolder):
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
         """Keep the observations of ``workload``, and return them. They get a note why an earlier guest was lost:
-        ``first_loss``, or else the loss in an earlier session. If the last guest was lost, too, a resumed run tries the
-        workload again, unless the observations are final."""
+        ``first_loss``, or else the loss in an earlier session. If the guest that observed was lost, too, a resumed run
+        tries the workload again. If the observations are final, it does not."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final

@@ -31,8 +31,8 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
 
 
 def subject_of(about: Mapping[str, Any]) -> str:
-    """Return what a run tests, in words, by its run.json (``about``). Return an empty string if another version of bob
-    wrote a run.json without these words."""
+    """Return in words what a run tests. ``about`` is the content of its run.json. Return an empty string if another
+    version of bob wrote a run.json without these words."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:
@@ -47,8 +47,8 @@ def subject_of(about: Mapping[str, Any]) -> str:
 
 
 def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
-    """Return whether a run, by its run.json (``about``), is of `bob app` or `bob try`. These commands always start from
-    the beginning."""
+    """Return whether a run is of `bob app` or `bob try`. ``about`` is the content of its run.json. These commands
+    always start from the beginning."""
     return kind_of(about) in (RunKind.APP, RunKind.TRY)
 
 

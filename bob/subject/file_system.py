@@ -50,15 +50,15 @@ class FileSystem:
     ``enough`` seconds after the operations (0: no limit). If the file system ``keeps_commits`` in memory, bob syncs it
     after the wait.
 
-    ``names`` are pairs (mount options, the literature's name for them). ``forgets`` says that recovery handles each
-    block by itself, and that an old block and a new block lead to the same result (:mod:`bob.observe.predict`). If
-    ``forgets`` is true, ``log`` is the format of the log, whose remains after recovery do not count
-    (:mod:`bob.observe.leftovers`). ``refusals`` are operations that the file system lacks, with the kernel's messages
-    (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, inode numbers change at each mount. The optional command
-    ``checker`` checks a disk without changing it; an exit code in ``clean`` means that it has no complaint.
-    ``expected_messages`` are regular expressions for messages that the kernel prints after any crash. ``declaration``
-    is the text of the user's own file (empty if bob ships it), so that a result does not depend on that file.
-    """
+    ``names`` are pairs (mount options, the literature's name for them). ``forgets`` says that recovery updates each
+    block by itself, and that the updated block is the same, whether the block on the disk was old or new
+    (:mod:`bob.observe.predict`). If ``forgets`` is true, ``log`` is the format of the log. Recovery leaves old contents
+    in the log; these do not count when bob compares disks after recovery (:mod:`bob.observe.leftovers`). ``refusals``
+    are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`). Without
+    ``lasting_inodes``, inode numbers change at each mount. The optional command ``checker`` checks a disk without
+    changing it; an exit code in ``clean`` means that it found nothing wrong. ``expected_messages`` are regular
+    expressions for messages that the kernel prints after any crash. ``declaration`` is the text of the user's own file
+    (empty if bob ships it), so that a result does not depend on that file."""
 
     name: str
     driver: str

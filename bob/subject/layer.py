@@ -116,8 +116,8 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def evaluated(text: str, numbers: Mapping[str, int]) -> int:
-    """Return the value of ``text``, a term of whole numbers, names in ``numbers``, + - * // ( ) min and max. Raise
-    ValueError for any other text."""
+    """Return the value of the term ``text``. A term may have whole numbers, the names in ``numbers``, the operators + -
+    * //, parentheses, and the functions min and max. Raise ValueError for any other text."""
     try:
         return _value(ast.parse(text.strip(), mode="eval").body, numbers)
     except (SyntaxError, _WrongTerm, ZeroDivisionError, RecursionError):

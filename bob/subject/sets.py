@@ -19,8 +19,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations to probe, in the order of the table's columns. If ``shard`` is (K, N), they are part K of N of the
-    set."""
+    """Configurations to probe, in the order of the table's columns. If ``shard`` is (K, N), they are only the K-th of N
+    parts of the set."""
 
     name: str
     about: str
@@ -28,8 +28,9 @@ class ConfigurationSet:
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
-        """Return part ``shard`` of ``shards``: every Nth configuration, from the Kth on. Raise UsageError if the part
-        is empty."""
+        """Return the part with the number ``shard`` of ``shards`` parts of the set. It begins with the configuration of
+        this number (from 1), and goes on in steps of ``shards`` configurations. Raise UsageError if the part is
+        empty."""
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)

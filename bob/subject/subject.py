@@ -137,8 +137,8 @@ def _disks(what: str, numbers: tuple[int, ...]) -> str:
 
 
 def _check_lost(lost: tuple[int, ...], disks: int) -> None:
-    """Raise UsageError unless the disks ``lost`` exist, and at least one of all ``disks`` disks stays. ``disks`` is 0
-    if the subject has no layers."""
+    """Raise UsageError unless the disks with the numbers ``lost`` exist, and at least one other disk stays. ``disks``
+    is the number of all disks; it is 0 if the subject has no layers."""
     if lost and not disks:
         raise UsageError("only a disk below layers can be lost", hint="name the layers with --stack")
     if lost and max(lost) >= disks:

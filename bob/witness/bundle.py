@@ -63,8 +63,8 @@ def within(folder: Path) -> list[Path]:
 
 def pack(folder: Path) -> Path:
     """Replace a folder of witnesses by a bundle, and return the path of the bundle. If ``folder`` is not called
-    ``witnesses``, replace all folders of that name in its subfolders. Raises StoreError if such a folder is empty or
-    has other files."""
+    ``witnesses``, replace all its subfolders that are called ``witnesses``. Raises StoreError if such a folder is empty
+    or has other files."""
     is_one = folder.name == FOLDER
     packed = [folder] if is_one else sorted(folder.glob(f"*/{FOLDER}"))
     files = {one: sorted(one.iterdir()) if one.is_dir() else [] for one in packed}

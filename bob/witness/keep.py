@@ -66,7 +66,8 @@ def mount_words(made: Subject) -> str:
 
 
 def text(witness: Witness) -> str:
-    """Return the script. It mounts a copy of the image in its own folder, as root, and shows the tree."""
+    """Return the script. It copies the crash image into a temporary folder, mounts the copy as root, and shows the
+    tree."""
     made, operations = witness.configuration, witness.operations
     told = [
         f"{witness.title} on {made.name}, Linux {witness.kernel}",

@@ -18,8 +18,7 @@ _FILLS = 0x7F  # number of fill bytes for operations, and of other fill bytes fo
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """The number of an operation in the workload, and the ``offset`` (bytes) in its file that the operation begins
-    at."""
+    """An operation of the workload: its number, and the ``offset`` (bytes) in its file where it begins."""
 
     number: int
     offset: int

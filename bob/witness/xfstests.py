@@ -76,8 +76,9 @@ def loss(witness: Witness) -> CacheLoss:
 
 
 def _lost(line: CrashTimeline) -> list[WriteEvent]:
-    """Return the writes that the crash lost, in whole or in part. Leave out writes sent after the last operation
-    returned and after the last write on the medium: the crash may have come before them."""
+    """Return the writes that the crash lost, in whole or in part. Only writes count that were surely sent before the
+    crash. For that, a write must be sent before the last operation returned, or before a later write that is on the
+    medium."""
     returned = (event.end for event in line.events if isinstance(event, CallEvent) and event.end is not None)
     there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
     until = max((*returned, *there), default=0.0)
@@ -208,7 +209,8 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
 
 
 def _untouched(history: History) -> Iterator[Printer]:
-    """Yield the lines that print all that no operation changes, and all that the last call has made durable."""
+    """Yield the lines that print two parts of the tree: all that no operation changes, and all that the last call has
+    made durable."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
     synced = {last.names[call.path]} if isinstance(call, ops.Fsync) else set[int]()

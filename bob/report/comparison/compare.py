@@ -110,8 +110,9 @@ class Comparison:
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
     def groups(self) -> Iterator[Group]:
-        """Yield the differing cells, grouped by kind and reason. Reasons for single cells come first, cells without a
-        reason last."""
+        """Yield the differing cells, grouped by kind of difference and reason. In each kind, reasons that explain the
+        difference come first. Then come background reasons (other code under the same name), and last the cells without
+        a reason."""
         for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
