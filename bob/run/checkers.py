@@ -1,6 +1,7 @@
-"""Runs a program's checker on the trees that models allow, in guests or in sandboxes on the host. Guests control the
-sandboxes: they run the checker again on the first tree of each way to break the program, and of each class of reason in
-it, and on a sample of all trees."""
+"""Runs a program's checker on the trees that models allow, in guests or in sandboxes on the host. If it runs in
+sandboxes, guests run it again on some of the trees, to control the answers from the host. For each way to break the
+program, these are the first tree, and the first tree of each class of reasons why the program breaks. In addition,
+there is a sample of all trees."""
 
 from __future__ import annotations
 
@@ -39,10 +40,11 @@ Ends = tuple[Mapping[str, Node], Mapping[str, Node]]  # the trees after the setu
 
 @dataclass(slots=True)
 class Checkers:
-    """The machines that run the checker of ``program``. ``hands`` are either the ``guests`` themselves or sandboxes for
-    ``jobs`` processors. ``root`` is the root directory of each tree. ``why_guests`` is the reason that bob does not use
-    sandboxes; it is empty if the user wants guests. ``controlled`` are trees for which a guest gave the host's answer.
-    If a guest once gave another answer than the host, ``differing`` says how."""
+    """The machines that run the checker of ``program``. ``hands`` are these machines: the ``guests`` themselves, or
+    sandboxes on the host. ``jobs`` of them work side by side. ``root`` is the root directory of each tree.
+    ``why_guests`` is the reason that bob does not use sandboxes; it is empty if the user wants guests. ``controlled``
+    has the digests of trees for which a guest and the host gave the same answer. If they once gave different answers,
+    ``differing`` says how."""
 
     program: Program
     root: Node
@@ -61,16 +63,17 @@ class Checkers:
     def check(
         self, title: str, tries: Tries, budget: int, answers: dict[bytes, CheckerAnswer], seed: int
     ) -> TriedStates:
-        """Run the checker on those states of ``tries`` that ``answers`` lacks, at most ``budget`` of them. Add the new
-        answers to ``answers``."""
+        """Run the checker on the states of ``tries`` that have no answer in ``answers`` yet, at most on ``budget`` of
+        them. Add the new answers to ``answers``."""
         tried = TriedStates(self, tries, budget, answers, Random(seed))
         tried.ask(title, SAMPLED * self.jobs, seed)
         return tried
 
 
 class TriedStates:
-    """The distinct ``states`` of ``tries`` that bob tried, at most ``most``. ``runs`` is how often the checker ran for
-    that. ``lost`` says why some states were not checked, and ``disagreed`` why bob does not trust the checker."""
+    """The states of ``tries`` that bob tried: ``states``, at most ``most``. Each has another tree or output. ``runs``
+    is how often the checker ran for them. ``lost`` says why some states were not checked, and ``disagreed`` says why
+    bob does not trust the checker."""
 
     def __init__(
         self, checkers: Checkers, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer], random: Random
@@ -118,9 +121,9 @@ class TriedStates:
             self._why_left, self.lost = queue.lost, None
 
     def control(self, title: str, shown: Iterable[int]) -> bool:
-        """Let guests check trees that the host has checked: those of the states ``shown``. The first call also checks a
-        sample, and the states that the host could not check. Return whether the caller must judge again: a guest's
-        answer replaces the host's, and may differ from it."""
+        """Let guests check trees that the host has checked. These are the trees of some states; ``shown`` has the
+        indexes of the states. The first call also checks a sample, and the states that the host could not check. Return
+        whether the caller must judge again: a guest's answer replaces the host's, and may differ from it."""
         if not self._checkers.is_on_host:
             return False
         chosen = [self.states[place] for place in shown]
@@ -130,7 +133,9 @@ class TriedStates:
             chosen += self._sample()
             hung = [one for one in self._asked if self._has_hung(one)]
             left = [*self._left, *hung[:MOST_HUNG]]
-        if self._checkers.is_worded_otherwise:  # each of the host's sentences would be one more way
+        if (
+            self._checkers.is_worded_otherwise
+        ):  # the checker's sentences on the host would each count as one more way to break the program
             chosen += [one for one in self.states if (answer := self._answers.get(one.digest)) and answer.code]
         known = self._checkers.controlled | self._controlled
         new = {one.digest: one for one in (*chosen, *left) if one.digest not in known}
@@ -144,7 +149,8 @@ class TriedStates:
         return [self._answers.get(digest) for digest in trees], self.disagreed, self.lost
 
     def _sample(self) -> list[ModelState]:
-        """Return a sample of all states of the model. Guests may have checked some of their trees for another model."""
+        """Return some of all tried states, drawn at random. Guests may have checked some of their trees already, for
+        another model."""
         ended = [one for one in self.states if one.digest in self._answers and not self._has_hung(one)]
         most = max(SAMPLED * self._checkers.jobs, -(-len(ended) // SHARE))
         return self._random.sample(ended, min(most, len(ended)))
@@ -218,8 +224,8 @@ def _differing(on_host: int | None, in_guest: int | None) -> str:
 
 def checkers_for(guests: ProgramGuests, case: ProgramCase, ends: Ends, checks: CheckPlace, jobs: int) -> Checkers:
     """Try the checker on built trees, in a guest and on the host, and return the machines that shall run it. Raise
-    CannotBeModelled if it judges a built tree otherwise than the real one. Raise GuestError if the checker must run on
-    the host and cannot."""
+    CannotBeModelled if the checker judges a built tree otherwise than the real tree. Raise GuestError if the user wants
+    the checker to run on the host, and it cannot."""
     in_guest = _tried(guests, case, ends)
     _check(case, in_guest)
     by_guests = Checkers(case.work, root_of(ends[0]), jobs, guests, guests)

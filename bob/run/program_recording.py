@@ -176,8 +176,8 @@ def calls_of(text: str) -> tuple[SystemCall, ...]:
 def case_of(
     subject: Subject, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
 ) -> ProgramCase:
-    """Return the case to explore for a program that was recorded on ``base``. Raise RecordingError if the recording is
-    inconsistent."""
+    """Return the case of a program that was recorded on ``base``: the recording with its legal crash states. Raise
+    RecordingError if the recording is inconsistent."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
     transcript = Transcript.of(calls, recorded.pipe, recorded.output, line)
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)

@@ -310,9 +310,9 @@ class _CheckedStates(_MountedStates):
 
 class _ProgramShrinker:
     """Shrinks the witness ``found`` of a program, in a guest in virtual time that has the program's packages. bob first
-    tries states that are a clean prefix, then states that differ from one in one write, and so on. For each such number
-    of writes, bob tries ``budget`` states of each growth point (a time with one set of pending writes). Then come other
-    states, in the order of a probe."""
+    tries the states that are a clean prefix. Then it tries the states that one write separates from a clean prefix,
+    then two writes. Each time, it tries ``budget`` states of each growth point (a time with one set of pending writes).
+    Then come other states, in the order of a probe."""
 
     def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
         self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress

@@ -1,5 +1,5 @@
-"""A queue of the distinct trees that a model allows. Agents build the trees in batches, and a checker looks at each
-tree."""
+"""A queue of the distinct trees that a model allows. bob's agents build the trees in batches, and a program's checker
+checks each tree."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class Tries(Protocol):
-    """The states to try, in the order of the trials."""
+    """The states that bob tries, in this order. A state is a crash state that a model allows."""
 
     def __iter__(self) -> Iterator[ModelState]: ...
 
@@ -49,11 +49,15 @@ class Again:
 
 
 class StateQueue(JobQueue):
-    """Hands out the states of ``tries`` that ``answers`` lacks, at most ``most`` of them, and adds the new answers to
-    ``answers``. A checker may contradict itself, so ``again`` states, drawn by ``seed``, are checked twice. A state
-    whose check did not end in time is also checked twice. bob starts no guest only for second checks. If some states
-    stay without an answer, ``lost`` says why. Progress counts the states, unless ``is_control`` says that another queue
-    has counted them."""
+    """Hands out states of ``tries`` to be checked, and adds the answers to ``answers``. It hands out at most ``most``
+    states, and none that ``answers`` has already.
+
+    Some states are checked twice. A checker may contradict itself, so bob draws a number of states (``again``) at
+    random, with the seed ``seed``. A state whose check did not end in time is also checked twice. bob starts no guest
+    only for second checks.
+
+    If some states stay without an answer, ``lost`` says why. Progress counts the states, unless ``is_control`` is true:
+    then another queue has counted them already."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ _TONES = {
 
 
 def pages(root: Path) -> list[Path]:
-    """Return the paths in ``root`` of the project's pages."""
+    """Return the paths of the project's pages, relative to ``root``."""
     return sorted({path.relative_to(root) for form in _PAGES for path in root.glob(form)})
 
 

@@ -48,9 +48,9 @@ words."""
 class Layer:
     """A layer makes one device, of ``sectors`` sectors, from the devices ``below``. Devices have numbers: first the
     disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
-    ``start`` and ``stop`` for each crash state, since a crash loses the memory of a layer. ``device`` is the path of
-    the device; if it is empty, the layer's device is the last one that the command ``dm`` or ``md`` made. The layer
-    needs the kernel's ``modules``, and the ``packages``."""
+    ``start`` and ``stop`` for each crash state, since a layer loses what it has in memory in a crash. ``device`` is the
+    path of the device; if it is empty, the layer's device is the last one that the command ``dm`` or ``md`` made. The
+    layer needs the kernel's ``modules``, and the ``packages``."""
 
     name: str
     below: tuple[int, ...]

@@ -31,7 +31,7 @@ class DataRecipe(Document, frozen=True):
 
 
 def to_recipe(data: bytes) -> DataRecipe:
-    """Return the recipe of ``data``, which is a number of whole sectors."""
+    """Return the recipe of ``data``. The data must consist of whole sectors."""
     patterns: list[PatternRange] = []
     rest = bytearray()
     for sector in range(len(data) // SECTOR_BYTES):
