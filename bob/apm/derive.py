@@ -204,7 +204,9 @@ class _WeakeningClauses:
             )
 
 
-MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]  # and the operations of a workload that met it
+MetCircumstance = tuple[
+    Circumstance, tuple[Operation, ...]
+]  # a circumstance, and the operations of a workload that met it
 
 
 @dataclass(frozen=True, slots=True)

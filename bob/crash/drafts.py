@@ -23,7 +23,7 @@ EVERY_BOUNDARY = 64
 
 SAMPLED_BLOCKS = 64  # boundaries of 4 KiB blocks in the sample of a long write
 
-EVERY_SUBSET_ITEMS = 4  # writes of one operation: bob loses every subset of so many, but only some subsets of more
+EVERY_SUBSET_ITEMS = 4  # if an operation has more writes, bob does not try to lose each subset of them
 
 BLOCK_BYTES = 4096
 

@@ -8,7 +8,7 @@ from bob.crash.drafts import mask, settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
-MOST = 40  # writes of a group with neighbours: with more, no sentence would be shorter
+MOST = 40  # a group of more writes gets no neighbours: so many causes do not make an explanation shorter
 
 
 class Neighbours:

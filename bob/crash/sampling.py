@@ -10,7 +10,7 @@ from bob.crash.drafts import Draft, SearchPoint, indexes
 from bob.crash.legal import new_states
 from bob.crash.state import Ranges
 
-MOST_TORN_AT_ONCE = 3  # torn writes in a random state: more would explain no more
+MOST_TORN_AT_ONCE = 3  # torn writes in a random state; with more, a violation would be harder to explain
 
 
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:

@@ -20,8 +20,8 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Return how many of ``jobs`` guests may record at the same time. For each guest that records, another guest
-    waits."""
+    """Return how many of ``jobs`` guests may record at the same time. For each guest that records, another guest waits,
+    which takes memory, too."""
     return max(1, jobs // 2)
 
 
@@ -63,8 +63,8 @@ def check_device(configuration: Subject) -> None:
 
 
 def guests_that_fit() -> int:
-    """Return how many guests fit: one for each usable processor, as far as free memory suffices for these and for
-    guests that wait; at least 1."""
+    """Return how many jobs this machine can run at the same time, at least 1. Each job takes a processor. The free
+    memory must suffice for the guests of the jobs, and for guests that wait while others record."""
     fit = _available_mib() // MIB_OF_A_GUEST
     processors = len(os.sched_getaffinity(0))
     return max((jobs for jobs in range(2, processors + 1) if jobs + recorders(jobs) <= fit), default=1)

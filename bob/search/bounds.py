@@ -62,7 +62,7 @@ def load(name: str) -> Bounds:
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
     """Return the name and the TOML text of the bounds that bob ships as ``name``, or that are in the file ``name``.
-    Raises UsageError if bob finds none. The hint may suggest one of ``others``, too."""
+    Raises UsageError if bob finds none. Its hint suggests a similar name among the shipped bounds and ``others``."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):
@@ -122,8 +122,8 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
-    """Yield the operations ``text`` once for each choice of different names in place of the words FILE and
-    DIRECTORY."""
+    """Yield the operations that ``text`` describes, once for each way to put names in place of the words FILE and
+    DIRECTORY. In one way, all names are different."""
     named = {FILE: tuple(map(shlex.quote, files)), DIRECTORY: tuple(map(shlex.quote, directories))}
     pieces = _PLACES.split(text)
     for chosen in product(*(named.get(piece, (piece,)) for piece in pieces)):

@@ -58,7 +58,7 @@ class StateSession:
         self.scratch, self.medium, self.subject = scratch, scratch.medium, subject
         self.payload = memoryview(payload)
         self.complaints = Complaints(subject.expected_messages, DEVICE_NAME)
-        self.complained: list[int] = []  # complaints about states whose outcome the host does not know yet
+        self.complained: list[int] = []  # for each state of the present request, the number of its complaint
         self.is_writable = "ro" not in subject.options.split(",")
         self.repaired: set[str] = set()  # the errors of mounts after which a repair was tried
         self.said: dict[str, str] = {}
