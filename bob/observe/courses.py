@@ -18,8 +18,8 @@ MOST_FORGOTTEN = 64  # contents; only if there are fewer, bob checks whether rec
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The ``states`` of a ``cube`` for which recovery takes one course, with the ``outcome`` of that course. ``states``
-    is their number."""
+    """The states of a ``cube`` for which recovery takes one course. ``states`` is their number, and ``outcome`` is the
+    outcome of the course."""
 
     cube: Cube
     outcome: int

@@ -28,8 +28,8 @@ class Easiest(Generic[T]):
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state``, which represents ``states`` states. If it is the easiest so far, keep ``shown`` and return
-        True."""
+        """Count ``state``, which stands for ``states`` states, itself included. If it is the easiest so far, keep
+        ``shown`` and return True."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:

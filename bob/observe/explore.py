@@ -40,7 +40,7 @@ def explore(
 
     First come single states of whole writes, up to half of the budget (a tenth where recovery ``forgets``, see
     :mod:`bob.observe.predict`). Then come all legal states of whole writes, if they do not take too many mounts, then
-    single torn states. The result has them as states of the whole trace, although ``plan`` may begin later in the
+    single torn states. ``plan`` may begin later in the trace, but the states in the result are states of the whole
     trace. The function ``told`` gets the number of further single states that are done.
 
     ``sights`` has the outcomes of disks that bob mounted for other workloads. A crash state with the same disk needs no

@@ -55,10 +55,10 @@ AUDIT_EVERY = 100
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has only trusted outcomes. bob trusts a state that it mounted for this workload after the next
-    successful *audit*: a comparison of the scratch image with its base. It trusts all other states after
-    :meth:`believe_all`. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance
-    decides which workload comes first. ``here`` has only the states that were mounted for this workload."""
+    ``outcomes`` has only trusted outcomes. An *audit* compares the scratch image with its base. After a successful
+    audit, bob trusts all states that it has mounted for this workload. After :meth:`believe_all`, it trusts all other
+    states, too. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance decides
+    which workload comes first. ``here`` has only the states that were mounted for this workload."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}

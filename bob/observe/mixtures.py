@@ -1,18 +1,18 @@
-"""Mixtures: torn states whose files have some sectors from before a write and some from after it.
+"""Mixtures: sets of torn states whose files have some sectors from before a write and some from after it.
 
 When bob looks at the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it
-decides some bytes of a file, and nothing else. Suppose that bob knows two states that differ only in such sectors. A
-*mixture* takes each of these sectors from one state or the other, and its tree is the same but for these bytes. So bob
-knows all mixtures of the two. It can count mixtures exactly, since each sector is a part of a write
-(:mod:`bob.crash.units`).
+decides some bytes of a file, and nothing else. Suppose that bob knows two states that differ only in such sectors. Take
+each of these sectors from one state or the other: the result has the same tree but for these bytes, so bob knows it
+without a mount. All such states together are a *mixture*. bob can count them exactly, since each sector is a part of a
+write (:mod:`bob.crash.units`).
 
 A sector may pass through only if recovery read it, and if one place of one file shows its content. A sector behind the
 file's end, in the same block and write, may do so, too, since nothing shows it. This proves nothing yet: recovery may
-check what it reads, as btrfs checks data. So bob mounts some members of the mixture, its *rows*. One row has all
-sectors from before, and one has all from after. With the other rows, each two sectors were there in all four
-combinations. Members that were mounted for other reasons count, too. If a member does not have the same tree with its
-own bytes, or if recovery read other places, bob drops the mixture. Beside the rows, bob mounts random members. If a
-random member differs, a control has failed.
+check what it reads, as btrfs checks data. So bob mounts some states of the mixture, its *rows*. One row has all sectors
+from before, and one has all from after. The other rows are such that any two sectors occur in all four combinations of
+before and after. States that bob mounted for other reasons count, too. If a state does not have the same tree with its
+own bytes, or if recovery read other places, bob drops the mixture. Beside the rows, bob mounts random states of the
+mixture. If such a state does not have its predicted tree, a control has failed.
 
 If a sector passes through with two contents, bob assumes that it does so whatever the other sectors are. The file
 systems ext2, ext3, ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of

@@ -66,8 +66,8 @@ class OutcomeCollector:
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
         """Return what to cache for a disk with this outcome; None if the disk did not mount at once. A disk that did
-        not mount says nothing about other states: bob repairs only the first refused state, and keeps only its
-        kernel messages."""
+        not mount says nothing about other states. bob repairs only the first state that does not mount, and keeps the
+        kernel's messages only for that state."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:

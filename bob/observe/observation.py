@@ -61,8 +61,8 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """The observed part of ``bob.workload.history.Inode.attributes``. It has the time of modification only if that
-        time is known, and no later than the base image."""
+        """The observed part of ``bob.workload.history.Inode.attributes``. It lacks the time of modification if that is
+        unknown, or was set after the base image was made."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)
@@ -163,7 +163,8 @@ CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", 
 
 
 def shape(outcome: str) -> str | None:
-    """Return the tree of an outcome of :class:`OutcomeTable`, without ``CONTENTS``; None if the state did not mount."""
+    """Return the tree in an outcome of :class:`OutcomeTable`, without the fields ``CONTENTS`` of each file. Return None
+    if the state did not mount."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:
         return None

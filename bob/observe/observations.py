@@ -20,7 +20,7 @@ class TroubleKind(StrEnum):
 
     @property
     def said(self) -> str:
-        """The trouble in words. In a sentence, they follow a number of crash states."""
+        """The trouble in words. They go on a sentence that begins with "a crash state" or "3 crash states"."""
         return _SAID[self]
 
 

@@ -23,9 +23,9 @@ SAMPLED = 100  # random torn states
 class TornCause(StrEnum):
     """The cause why a torn state is unknown, or does not count for a claim.
 
-    The first five causes say what recovery reads. ``METADATA`` is all that is neither in a journal nor file data.
-    ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a place without earlier
-    data, and ``OVERWRITTEN`` is data over other data.
+    The first five causes say what recovery reads. ``JOURNAL`` is a journal or log, and ``METADATA`` is all else that is
+    not file data. ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a place
+    without earlier data, and ``OVERWRITTEN`` is data over other data.
 
     The other causes are these. ``BUDGET``: the state is in a mixture (:mod:`bob.observe.mixtures`) that would take too
     many mounts. ``MIXED``: the state is in a known mixture, but bob does not judge the claim sector by sector.
@@ -88,8 +88,8 @@ def causes_of_unknown(
 
 def new_places(gap: Gap) -> NDArray[np.intp]:
     """Return the sectors whose content is new at this gap (a read that found a content which no mounted state had
-    there). They differ from the known content that is most alike. If no content is known there, return all sectors of
-    the read."""
+    there). These are the sectors that differ from the most similar known content. If no content is known there, return
+    all sectors of the read."""
     if gap.node.places is None:
         return np.zeros(0, dtype=np.intp)
     content = np.frombuffer(gap.content, dtype=np.int32)
