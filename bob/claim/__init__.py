@@ -1,2 +1,2 @@
-"""Claims that bob holds against crash states: one module or package for each kind, and the table of kinds in
-kinds.py."""
+"""Claims that bob checks on crash states. Each kind of claim has one module or package, and kinds.py has the table of
+kinds."""

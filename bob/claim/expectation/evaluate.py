@@ -1,6 +1,6 @@
 """Evaluation of an expectation. In an expectation, ``old`` means the contents of a file in the initial tree, and
-``new`` its contents after the last operation without a crash. In a state that does not mount, only the test
-``mounts`` is true or false."""
+``new`` its contents after the last operation without a crash. In a state that does not mount, only the test ``mounts``
+has an answer; all other tests are neither true nor false."""
 
 import operator
 from collections.abc import Iterator
@@ -75,7 +75,8 @@ def holds(test: Formula, observation: Observation, history: History) -> bool | N
 
 
 def evidence(test: Formula, observation: Observation, history: History) -> str:
-    """Return one line about the names that decide whether ``test`` holds: how these names are in ``observation``."""
+    """Return one line about the names that decide whether ``test`` holds. It says what bob finds at each of these names
+    in ``observation``."""
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
     told = list(found)

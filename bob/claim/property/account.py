@@ -1,4 +1,5 @@
-"""The account of one operation: every fact about it in an observation, the files that bob sees after a crash.
+"""The account of one operation: every fact about the operation in an observation (the files that bob sees after a
+crash).
 
 A fact is about one part of the operation's effect, such as a name or a size. A crash may leave each part without the
 others. So one part on the disk does not show that the whole operation survived."""

@@ -176,8 +176,8 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """Return the number of names of each file that always has the same number of names, apart from steps of the history
-    in which it has no name."""
+    """Return the number of names of each file for which that number stays the same in the whole history. Steps where
+    the file has no name do not count."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():

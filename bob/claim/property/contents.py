@@ -137,8 +137,9 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Return whether ``size`` shows that a part of operation ``number`` is there, if the file had ``before`` bytes
-        before it. Either the file has grown by less than the operation grows it, or it has only been truncated."""
+        """Return whether ``size`` shows that a part of operation ``number`` is there. The file had ``before`` bytes
+        before the operation. Either the file has grown by less than the operation grows it, or it has only been
+        truncated."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
@@ -218,7 +219,7 @@ class FileStory:
 
         With each range come the operations that change the file there. If no operation changes the file there, all
         operations that change the file come with it. Behind the end of the initial contents, and behind the first
-        truncation, a byte may also be zero or as it was: a part of a truncation may be there."""
+        truncation, a byte may also be zero or as it was, since a crash may leave only a part of a truncation."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):

@@ -64,9 +64,10 @@ class JudgedCase:
     """A workload with its observations, ready to be judged by any number of properties.
 
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts everything that was observed; the
-    attribute ``coverage`` counts only what bob can judge. The torn states of ``mixtures`` come on top, for properties
-    that hold and are judged by sectors. ``unknown_torn`` has the causes why torn states are unknown. ``lost`` says why
-    outcomes are missing. ``inodes`` and ``statuses`` are by name: first as before the operations, then as after them.
+    attribute ``coverage`` counts only what bob can judge. The torn states of ``mixtures`` (:mod:`bob.observe.mixtures`)
+    come on top, for properties that hold and that bob can judge sector by sector. ``unknown_torn`` has the causes why
+    torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` are by name: first as
+    before the operations, then as after them.
 
     Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
     state with every write, ``complete``, all operations must be there if the recording ended with everything written.

@@ -53,8 +53,8 @@ class Later(StrEnum):
 class Property:
     """One row of the table of properties. It is about the operations of its ``subjects``, ``spans`` and ``kinds``; an
     empty field allows all. With ``kinds``, atomicity and ordering are only about operations that make a single change.
-    ``relations`` limits the question further. For an ordering, its two operations must be related in such a way. For
-    durability, the change and the target of ``call`` must be."""
+    If the property lists ``relations``, two changes must have a listed relation. For an ordering, these are the changes
+    of its two operations. For durability, they are the change and the target of ``call``."""
 
     name: str
     family: str
@@ -77,9 +77,9 @@ class Property:
 class Question:
     """A property asked of some operations (by their numbers). The fields that are set show the rule of the property.
 
-    For an ordering, ``required`` must be there in full if any of ``later`` is there. For durability, ``required`` must
-    be there in full if ``returned`` had returned before the crash. With neither field, ``required`` must not be there
-    in part. ``beside`` asks about everything that no operation was to change."""
+    For an ordering, ``required`` must be there in full if any part of operation ``later`` is there. For durability,
+    ``required`` must be there in full if operation ``returned`` had returned before the crash. With neither field,
+    ``required`` must not be there in part. ``beside`` asks about everything that no operation was to change."""
 
     required: tuple[int, ...]
     later: int | None = None
@@ -235,8 +235,8 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage to a file after fallocate(2) shifted a range of it. Operation ``number`` must be one of its
-    suspects, and each suspect must have had to be durable."""
+    """Return damage to a file after fallocate(2) shifted a range of it. Operation ``number`` must be a suspect, and
+    ``prop`` must require that every suspect is durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}

@@ -175,8 +175,8 @@ class Sightings:
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether no operation ever put a name at ``path``. The directory of ``path`` may be one of the
-        workload's; otherwise, return False."""
+        """Return whether ``path`` is a name that no operation ever made, in a directory that may be one of the
+        workload's."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:

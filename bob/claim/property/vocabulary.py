@@ -26,10 +26,10 @@ class What(StrEnum):
 
     Some parts belong to the call's target, the file or directory that it syncs. ``entry`` is the name that the target
     was made with, and ``names`` are its links and renames. ``entries`` are the names in it, and ``parent`` is the entry
-    of its parent directory. Parts that begin with ``other`` belong to all earlier changes elsewhere; there, an append
-    is any change of a size. If a call has no target, and for the call ``returned``, a part belongs to every file. Three
-    parts occur only in rows, not in clauses: ``new-entries``, ``moved-entries`` (linked or removed ones, too) and
-    ``everything``."""
+    of its parent directory. Parts that begin with ``other`` belong to all earlier changes elsewhere; in the name of
+    such a part, appends are all changes of a size. If a call has no target, and for the call ``returned``, a part
+    belongs to every file. Three parts occur only in rows, not in clauses: ``new-entries``, ``moved-entries`` (linked or
+    removed ones, too) and ``everything``."""
 
     DATA = "data"
     SIZE = "size"
