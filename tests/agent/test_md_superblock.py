@@ -66,7 +66,7 @@ def test_a_missing_disk_is_faulty_for_the_others() -> None:
 def test_features_are_behind_the_superblock() -> None:
     none = superblock(0, MIRRORS)
     mapped, logged = superblock(0, MIRRORS._replace(has_bitmap=True)), superblock(0, MIRRORS._replace(ppl=512))
-    assert [number(block, 8, "I") for block in (none, mapped, logged)] == [0, 1, 128]
+    assert [number(block, 8, "I") for block in (none, mapped, logged)] == [0, 1, 1024]
     assert [number(block, 96, "H") for block in (none, mapped, logged)] == [0, 8, 8]
     assert [number(block, 98, "H") for block in (none, mapped, logged)] == [0, 0, 512]
 
