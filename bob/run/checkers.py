@@ -71,9 +71,9 @@ class Checkers:
 
 
 class TriedStates:
-    """The states of ``tries`` that bob tried: ``states``, at most ``most``. Each has another tree or output. ``runs``
-    is how often the checker ran for them. ``lost`` says why some states were not checked, and ``disagreed`` says why
-    bob does not trust the checker."""
+    """The states of ``tries`` that bob tried: ``states``, at most ``most``. No two of them have the same tree and
+    output. ``runs`` is how often the checker ran for them. ``lost`` says why some states were not checked, and
+    ``disagreed`` says why bob does not trust the checker."""
 
     def __init__(
         self, checkers: Checkers, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer], random: Random
@@ -133,9 +133,7 @@ class TriedStates:
             chosen += self._sample()
             hung = [one for one in self._asked if self._has_hung(one)]
             left = [*self._left, *hung[:MOST_HUNG]]
-        if (
-            self._checkers.is_worded_otherwise
-        ):  # the checker's sentences on the host would each count as one more way to break the program
+        if self._checkers.is_worded_otherwise:  # else each sentence from the host counts as one more way
             chosen += [one for one in self.states if (answer := self._answers.get(one.digest)) and answer.code]
         known = self._checkers.controlled | self._controlled
         new = {one.digest: one for one in (*chosen, *left) if one.digest not in known}

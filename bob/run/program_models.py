@@ -45,7 +45,9 @@ from bob.run.checkers import Checkers, TriedStates, checkers_for
 from bob.run.pool import ProgramGuests
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 
-MOST_TRIED = 50  # most crash states for each distinct tree in the budget: many crash states give a known tree
+MOST_TRIED = (
+    50  # bob tries at most so many crash states for each tree of the budget, since many give a tree that is known
+)
 MOST_MICRO_OPERATIONS = 20_000  # the order of micro-operations takes a bit of memory for each pair
 MOST_IN_PAIRS = 500  # with at most so many operations, bob can ask whether a model allows an unlisted tree
 _STALE = (

@@ -47,7 +47,7 @@ FIRST_LOT, LOT_SECONDS = (
     16,
     60.0,
 )  # in a search with a time limit: workloads of the first lot, seconds of each later lot
-KEPT_FOR = 20  # after keeping the result, bob waits so many times as long before it keeps it again
+KEPT_FOR = 20  # writing the result takes a while; before the next time, bob waits so many times as long
 LOTS_PER_PLACE = 4  # lots for each place of a cluster; with several, all workers end at about the same time
 AHEAD = 2  # lots handed out for each place of a cluster, so that workers do not wait for the next lot
 FEWEST = 2  # bob does not begin a smaller lot in the remaining time

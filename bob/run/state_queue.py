@@ -49,8 +49,8 @@ class Again:
 
 
 class StateQueue(JobQueue):
-    """Hands out states of ``tries`` to be checked, and adds the answers to ``answers``. It hands out at most ``most``
-    states, and none that ``answers`` has already.
+    """Hands out states of ``tries`` to be checked, and adds the answers to ``answers``. It takes the first ``most``
+    states, without those that have an answer in ``answers`` already.
 
     Some states are checked twice. A checker may contradict itself, so bob draws a number of states (``again``) at
     random, with the seed ``seed``. A state whose check did not end in time is also checked twice. bob starts no guest
