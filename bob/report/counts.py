@@ -60,8 +60,7 @@ def _some_whole(states: States) -> str:
 
 
 def _are_all_that_mount(states: States) -> bool:
-    """Return whether bob explored all states of whole writes but those that do not mount. Return False if all such
-    states mount."""
+    """Return whether bob explored each state of whole writes that mounts. Return False if all such states mount."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
 

@@ -35,7 +35,7 @@ def answers_by_models(
 def model_change(
     program: Program, models: tuple[Model, Model], how: ProgramRunOptions, checks: CheckPlace, progress: Progress
 ) -> Change:
-    """Record ``program`` once, and hold it against two models. Return which vulnerabilities of the program the second
+    """Record ``program`` once, and compare it with two models. Return which vulnerabilities of the program the second
     model adds to those of the first, and which it mends."""
     answers = answers_by_models(program, with_distinct_names(models), how, checks, progress)
     return change(program.name, *answers.models)

@@ -45,9 +45,7 @@ from bob.run.checkers import Checkers, TriedStates, checkers_for
 from bob.run.pool import ProgramGuests
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 
-MOST_TRIED = (
-    50  # bob tries at most so many crash states for each tree of the budget, since many give a tree that is known
-)
+MOST_TRIED = 50  # most crash states that bob tries for each tree of the budget, since many give known trees
 MOST_MICRO_OPERATIONS = 20_000  # the order of micro-operations takes a bit of memory for each pair
 MOST_IN_PAIRS = 500  # with at most so many operations, bob can ask whether a model allows an unlisted tree
 _STALE = (
@@ -163,7 +161,8 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
     """Return the vulnerabilities on a file system that a model does not predict. Such a vulnerability shows in a tree
     of that file system which the model forbids. Each is returned with the clauses (promises of the model) that forbid
-    the first such tree. Also return a number: how many trees that the checker refuses the model could not judge."""
+    the first such tree. Also return a number. It counts those trees that the checker refuses and that the model could
+    not judge."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):

@@ -87,7 +87,7 @@ def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, No
 
 
 def flags_of(tree: Mapping[str, Node]) -> list[str]:
-    """Return, in words, the inode flags and project numbers that names in ``tree`` have."""
+    """Return in words the inode flags and project numbers of the files and directories in ``tree``."""
     found = []
     for path, node in sorted(tree.items()):
         words = [letters(node.flags), f"project {node.project}" if node.project else ""]

@@ -144,8 +144,8 @@ def in_words(parts: Sequence[TimedWork]) -> str:
 @contextmanager
 def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
     """Report an estimate of the time for all ``parts`` to ``progress``, and note at the end how long they took. If
-    ``silently``, leave out the estimate in words. Before that, the caller reports its plans to ``progress``. It reports
-    its work to the yielded object."""
+    ``silently``, leave out the estimate in words. The caller first reports to ``progress`` what it plans. In the block,
+    the caller reports its work to the yielded object."""
     parts = [part for part in parts if part.workloads]
     if parts:
         earlier, words = estimate(parts, read(), usual())

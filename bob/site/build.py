@@ -232,7 +232,7 @@ def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
 
     file = folder / "mkdocs.yml"
     file.write_text(json.dumps({**_SETTINGS, "nav": list(_navigation(found))}))  # JSON is valid YAML
-    # A copy, since MkDocs empties these.
+    # A copy, since MkDocs empties the objects that it gets.
     extensions = [*deepcopy(_EXTENSIONS), {"toc": {"permalink": True, "slugify": sources.slug}}]
     warnings, logger = _Warnings(), logging.getLogger("mkdocs")
     logger.addHandler(warnings)

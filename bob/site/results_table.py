@@ -57,8 +57,8 @@ class ResultsTable:
 
 
 def results_table(every: Iterable[ResultRow]) -> ResultsTable:
-    """Return the table of the rows ``every``. Rows of finer tables are left out, since they would need hundreds of
-    columns."""
+    """Return the table of the rows ``every``. Rows from tables with hundreds of properties are left out, since each
+    property is a column here."""
     rows = [row for row in every if not row.is_finer]
     families = by_family(row.configuration for row in rows)
     asked = meanings(row.configuration for row in rows)

@@ -66,7 +66,8 @@ def legend(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
-    """Return the title and the sentences of the reason of ``group``. Both may be empty."""
+    """Return the title of the reason why the cells of ``group`` differ, and the reason in sentences. Both texts may be
+    empty."""
     if group.reason is not None:
         return group.reason.title, group.reason.sentences
     is_open = comparison.with_published and group.kind in CHANGES
