@@ -35,6 +35,9 @@ class Conflict:
 
 
 class Implications:
+    """The consequences of facts about graph nodes, in a model with the clauses ``promised``. If a node persisted, so
+    did all nodes that it needs. If a node did not persist, neither did the nodes that need it."""
+
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         self.graph = graph
         self._promised = promised

@@ -35,6 +35,8 @@ def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) ->
 
 
 class _Counter:
+    """A counter of closed sets, which stops to count exactly after ``most`` steps."""
+
     def __init__(self, lattice: Lattice, most: int) -> None:
         self._lattice, self.left = lattice, most
         self._known: dict[int, StateCount] = {}

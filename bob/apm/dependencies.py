@@ -103,6 +103,8 @@ def graph_of_workload(workload: Workload) -> Graph:
 
 
 class GraphBuilder:
+    """A builder of the graph for one workload. It adds nodes and edges clause by clause."""
+
     def __init__(self, workload: Workload, taken: Workings) -> None:
         self._taken = taken
         self._performed: tuple[Operation, ...] = (*workload.operations, *workload.finish.operations)

@@ -120,6 +120,8 @@ def _what_is_crashed(subject: Subject) -> tuple[object, ...]:
 
 
 class _WeakeningClauses:
+    """The clauses that are still promised. They begin as all clauses, and each observation may take some away."""
+
     def __init__(self) -> None:
         self.promised = set(clauses.every_clause())
         self.refutations: dict[Clause, Refutation] = {}
@@ -222,6 +224,8 @@ class _ClauseCount:
 
 
 class _ClauseCounts:
+    """How often, and under what circumstances, the workloads tested each clause."""
+
     def __init__(self, workloads: Iterable[ObservedCase], refuting: Iterable[ObservedCase]) -> None:
         self._counts: dict[Clause, _ClauseCount] = {}
         self._rare = _ClauseCounts(refuting, ()) if refuting else None

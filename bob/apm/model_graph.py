@@ -111,6 +111,9 @@ class _By(Enum):
 
 
 class _ChangeChains:
+    """The chains of the changes so far. There is a chain for each kind of change, and for each thing that changes may
+    have in common (:class:`_By`). The last node of a chain stands for all changes in the chain."""
+
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
         self._nodes: dict[tuple[ChangeKind, _By, object], int] = {}

@@ -18,6 +18,9 @@ from bob.observe.observation import Node
 
 
 class CrashStage(StrEnum):
+    """The reason why bob tries a crash. PREFIX: exactly the first calls persisted. SPLIT: these, and a part of the next
+    call. WITHOUT: the first calls, except for one of them. LEAST: only what is durable. FURTHER: all other states."""
+
     PREFIX = "prefix"
     SPLIT = "split"
     WITHOUT = "without"

@@ -69,6 +69,9 @@ def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T
 
 
 class Shapes:
+    """Digests of the trees that sets of micro-operations leave, in a model with the clauses ``promised``. These decide
+    how holes (parts of files whose data is missing) may be filled."""
+
     def __init__(self, taken: Workings, promised: Set[Clause]) -> None:
         self._taken, self._promised = taken, promised
         self._of_names = self._of_status = 0
@@ -167,6 +170,9 @@ class _FileContent:
 
 
 class _WrittenFile:
+    """A file that micro-operations write. It computes the file's content after a set of micro-operations (``there``)
+    from the content after a similar set."""
+
     def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
         self._taken, self._promised, self._mask = taken, promised, mask
         inode = taken.history.steps[0].inodes.get(thing)

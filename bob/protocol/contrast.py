@@ -23,6 +23,10 @@ MOST_NAMED = 3  # calls that one sentence names
 
 
 class Reliance(StrEnum):
+    """A kind of reliance, that is, of what a program needs after a crash. ORDER: some calls must persist before others.
+    WHOLE: a call must persist as a whole or not at all. TOGETHER: several calls must persist together or not at all.
+    DURABLE: calls must be durable when an output has been written. NOT_YET: calls must not have persisted yet."""
+
     ORDER = "order"
     WHOLE = "whole"
     TOGETHER = "together"

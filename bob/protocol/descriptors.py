@@ -155,6 +155,8 @@ class _Table:
 
 
 class Descriptors:
+    """The descriptors of all processes, after the calls so far, and the open file behind each."""
+
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 

@@ -29,6 +29,8 @@ def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> 
 
 
 class _Follower:
+    """A follower of the calls of a program. It notes the effect of each call, in order, in ``effects``."""
+
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
         self._calls, self._root = calls, root

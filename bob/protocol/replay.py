@@ -155,6 +155,8 @@ def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 class _CallTree:
+    """The tree after the operations so far, in memory."""
+
     def __init__(self, effects: Effects, before: Mapping[str, Node]) -> None:
         self.things = [Thing(number, FileKind(file.kind), -1) for number, file in enumerate(effects.files)]
         self._names = {"/": ROOT_FILE}
