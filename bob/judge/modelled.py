@@ -60,8 +60,8 @@ class ModelLooked:
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
     """The answer of a model. ``shown`` has the indexes of the states whose trees bob shows. There is one for each way
-    to break the program, and one for each kind of reliance (call whose loss the checker does not accept) in such a
-    way."""
+    to break the program. There is also one for each kind of reliance in such a way: a reliance is on a call whose loss
+    the checker does not accept."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -199,8 +199,9 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Return each tree of a real file system that the checker refuses, after a ``Key`` that is equal for refusals of
-    one kind, and the program's output before the crash. Trees on which the checker hangs are left out."""
+    """Return (key, output, tree) for each tree of a real file system that the checker refuses. The key is equal for
+    refusals of one kind, and the output is what the program wrote before the crash. Trees are left out if the checker
+    hangs on them."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

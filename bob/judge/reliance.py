@@ -185,8 +185,8 @@ class Reliances:
         return self._kept_names[place]
 
     def _told_by(self, place: int) -> int | None:
-        """Return the number of the call that wrote the last of the output before window ``place``. Return None if there
-        was no output before it."""
+        """Return the number of the call that wrote the last part of the output before window ``place``. Return None if
+        that output is empty."""
         numbers = sorted(self._tellings)
         lengths = accumulate(len(self._tellings[number]) for number in numbers)
         told = len(self._windows[place].told)
@@ -204,8 +204,8 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return those of ``calls`` that have ``effects``, for a time line. Each says how much of its effect a tree has,
-    which comes from ``there``. ``offset`` seconds are added to the time of each call."""
+    """Return those of ``calls`` that have ``effects``, for a time line. Each says how much of its effect is in a tree;
+    ``there`` has this by the number of the call. ``offset`` seconds are added to the time of each call."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

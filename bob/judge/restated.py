@@ -19,8 +19,8 @@ def is_reference(path: Path) -> bool:
 
 def restate(path: Path, step: Callable[[str], None]) -> None:
     """Replace the evidence in the witnesses and results of ``path`` by the evidence that this version of bob finds.
-    ``step`` is called with the counts. Raises MalformedError if a witness does not break its claim now, and
-    StoreError if there are no witnesses; then nothing changes."""
+    ``step`` is called with a line that says how many witnesses changed. Raises MalformedError if a witness does not
+    break its claim now, and StoreError if there are no witnesses; then nothing changes."""
     files = files_in([path])
     changed, silent = {}, 0
     for file in files:

@@ -32,8 +32,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack the name of its function.
-    Such a vulnerability joins the one with its type and place whose function is known, if there is exactly one."""
+    """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack the name of the function. If
+    exactly one other vulnerability has the same type, and the same place with a function, bob takes the two as one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences

@@ -6,10 +6,10 @@ Each of these events occurs once. A bio with REQ_PREFLUSH and data first sends a
 that flush has completed. So bob takes the moment when the data is sent as the completion of the flush. The kernel
 traces a chained bio as completed when the whole chain has completed (bio_endio in block/bio.c).
 
-A task queues a bio and sends it in the same call, so the events *queued* and *sent* of a bio have the same pid. bob
-pairs them by it. Only data with PREFLUSH is sent by another task, a worker of dm. Flushes are paired in order, since
-they complete as they are sent, one after the other (block/blk-flush.c). If they completed in another order, bob would
-take fewer writes for durable, never more."""
+A task queues a bio and sends it in the same call, so bob pairs the events *queued* and *sent* by their pid. Data with
+PREFLUSH is the exception: a worker of dm sends it. bob pairs the events of flushes in order, since flushes complete in
+the order in which they are sent (block/blk-flush.c). Even if they completed in another order, bob would not take a
+write for durable that is not."""
 
 from collections import deque
 from collections.abc import Iterator

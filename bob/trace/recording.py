@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Completion(Enum):
-    """When the recorded disk completes a write: at once, or as late as possible and one write at a time. A late disk
-    shows whether a file system sends a flush without waiting for a write first. Older documents lack this field, and
-    their disks are prompt."""
+    """When the recorded disk completes a write: at once (``PROMPT``), or as late as possible and one write at a time. A
+    late disk shows whether a file system sends a flush without waiting for a write first. Older documents lack this
+    field; their disks completed writes at once."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"

@@ -35,8 +35,7 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rwbs:
-    """The operation of a bio and its flags about durability. ``text`` is the kernel's field rwbs, from which they
-    come."""
+    """The operation of a bio and its flags about durability. bob parses both from ``text``, the kernel's field rwbs."""
 
     text: str
     op: Op

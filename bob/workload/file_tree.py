@@ -46,7 +46,7 @@ class FileTree:
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
         """Create a file or directory at ``path``, and return its identity. ``step`` is the number of the operation that
-        creates it."""
+        creates it; -1 in the setup."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
         self.parent_of(path)
@@ -61,7 +61,7 @@ class FileTree:
 
     def make_unnamed(self, directory: str, step: int) -> int:
         """Create a file without a name, and return its identity. ``step`` is the number of the operation that creates
-        it."""
+        it; -1 in the setup."""
         self.find(directory, FileKind.DIRECTORY)
         identity = len(self.things)
         self.things.append(Thing(identity, FileKind.FILE, step, is_born_unnamed=True))

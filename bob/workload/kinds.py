@@ -49,8 +49,9 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperationScope:
-    """The ``things`` (files and directories) that an operation writes to, creates, removes, names, moves or replaces,
-    and the ``directories`` that have a name of them before or after the operation."""
+    """The files and directories that an operation is about. ``things`` are those that it writes to, creates, removes,
+    names, moves or replaces. ``directories`` are those that have a name of such a thing before or after the
+    operation."""
 
     things: frozenset[int]
     directories: frozenset[int]
