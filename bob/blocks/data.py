@@ -10,8 +10,8 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
     """Return the part of a write that has a workload's data, or None if the bytes ``written`` have no such data.
-    ``written`` begins at sector ``sector`` of the write. ``place`` is the key under
-    which :class:`Owners` finds the file that owns the block."""
+    ``written`` begins at sector ``sector`` of the write. ``place`` is the key by which :class:`Owners` finds the file
+    that owns the block."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}

@@ -18,7 +18,7 @@ class JournaledBlock(NamedTuple):
 
 
 class Journal(Protocol):
-    """A journal. Callers pass it each of its blocks in the order of writing."""
+    """A journal. Callers pass each written block of the journal to it, in the order of writing."""
 
     def has(self, block: int) -> bool:
         """Return whether ``block`` of the file system belongs to the journal."""

@@ -11,7 +11,7 @@ offset::
     <stale--medium!>    never written: the contents of the device before mkfs
 
 So bob can recognise any range, with unaligned ends, as data of operation k, zeros, stale medium or none of these. Old
-recordings and witnesses have cells like ``<op03:00001a:7f>``, which are alike for all operations: shade ``UNSHADED``.
+recordings and witnesses have cells like ``<op03:00001a:7f>``. All operations in them have one shade, ``UNSHADED``.
 """
 
 import re
@@ -79,8 +79,8 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return for each byte the shade that turns ``character`` at ``position`` into that byte; below 0 if no shade
-    does."""
+    """Return, for each possible byte, the shade that turns ``character`` at ``position`` of a cell into that byte. The
+    number is below 0 if no shade does."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table

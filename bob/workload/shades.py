@@ -121,8 +121,8 @@ class Shades:
         self._shifted.add(thing)
 
     def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:
-        """Record a copy of ``source`` to the same place in ``thing``, so later writes must differ from the copied
-        data."""
+        """Record that ``length`` bytes of ``thing`` from ``start`` on are a copy of the same range of ``source``. So
+        later writes must differ from the copied data."""
         copied = [
             one._replace(start=max(one.start, start), stop=min(one.stop, start + length))
             for one in self._written.get(source, [])
