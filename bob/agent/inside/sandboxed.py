@@ -14,7 +14,7 @@ import struct
 import sys
 from contextlib import suppress
 
-from bob.agent.inside import built_trees, processes
+from bob.agent.inside import built_trees, host_checks, processes, recorder
 from bob.agent.inside.devices import WORK
 from bob.agent.inside.foreign_machine import LOAD
 from bob.agent.inside.frames import Handler, Reply, serve
@@ -109,4 +109,8 @@ HANDLERS: dict[str, Handler] = {
     "put_program": _put,
     "check_built": built_trees.check_built,
     "forget_chunks": built_trees.forget_chunks,
+    "put_base": recorder.put_base,
+    "has_base": recorder.has_base,
+    "recover_prepare": host_checks.recover_prepare,
+    "recover": host_checks.recover,
 }

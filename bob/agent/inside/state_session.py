@@ -73,6 +73,7 @@ class StateSession:
         self.left: list[list[tuple[int, int]]] = []
         self.elsewhere: list[list[tuple[int, int, str]]] = []
         self.tells_left = exempt is not None
+        self.checks = True  # False for states that a check on the host has recovered
         self.known_places = sorted([*self.stretches, *zip((exempt or [])[::2], (exempt or [])[1::2])])
         self.places_elsewhere: dict[tuple[int, int], Runs] = {}
         self.before_floor = [(sector, self.medium.pristine.get(sector, count)) for sector, count in targets(floor)]
@@ -150,7 +151,7 @@ class StateSession:
         return found
 
     def check(self) -> None:
-        if self.subject.check:
+        if self.subject.check and self.checks:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
 
     def recover_and_look(self) -> StateOutcome:

@@ -1,0 +1,116 @@
+"""Recover crash states by a program, natively in a sandbox on the host: a boot would run it before the mount. The reply
+says what the program read and wrote, so that a guest need only mount the result."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from bisect import bisect_right
+from itertools import chain
+
+from bob.agent.inside import medium
+from bob.agent.inside.devices import SECTOR, plain_environment, with_device
+from bob.agent.inside.frames import Denial, Reply
+from bob.agent.inside.images import Runs, merged
+from bob.agent.inside.traced_process import TracedProcess
+
+EVERY = 50  # states for one comparison of the whole disk with its base
+LONG = 64  # sectors; of longer runs a digest has all, changed or not
+
+_checks: HostChecks | None = None
+
+
+class HostChecks:
+    """The crash states of one workload: its base with the floor, and the payload (as in
+    :class:`bob.agent.inside.state_session.StateSession`)."""
+
+    def __init__(self, base: str, check: list[str], floor: list[int], payload: bytes) -> None:
+        self.payload = memoryview(payload)
+        self._medium = medium.medium_with(base)
+        self._command = with_device(check, self._medium.work_path)
+        # All states get the same time, so that equal repairs are equal on the disk.
+        self._environment = {**plain_environment(), "E2FSPROGS_FAKE_TIME": str(int(time.time()))}
+        self._process = TracedProcess(self._medium.work_path, self._medium.length)
+        self._floor = list(zip(floor[::3], floor[2::3]))
+        self._before = [(sector, self._medium.pristine.get(sector, count)) for sector, count in self._floor]
+        self._write(floor)
+        self._medium.pristine.copy(self._medium.work, self._floor)
+        self._count = 0
+
+    def close(self) -> None:
+        self._process.close()
+        for sector, data in self._before:
+            self._medium.pristine.put(sector, data)
+            self._medium.work.put(sector, data)
+
+    def recover(self, runs: list[int]) -> tuple[str, list[int], Runs, bytes]:
+        """Recover one state. Return a digest of the disk afterwards, the accesses (1 for a read; sector; sectors), and
+        the runs that the program changed, with their data. Raises Denial if it cannot be followed."""
+        work, pristine = self._medium.work, self._medium.pristine
+        self._write(runs)
+        touched = self._process.run(self._command, self._environment)
+        written = merged([(sector, count) for reads, sector, count in touched if not reads])
+        places = merged([*zip(runs[::3], runs[2::3]), *written])
+        changed = self._changed(runs, written)
+        data = b"".join(work.get(*run) for run in changed)
+        digest = hashlib.blake2b(digest_size=16)
+        for sector, count in places:
+            parts = [(sector, count)] if count > LONG else [(one, 1) for one in range(sector, sector + count)]
+            for run in parts:
+                if not work.is_same(pristine, *run):
+                    digest.update(b"%d %d " % run)
+                    digest.update(work.get(*run))
+        self._medium.put_back(places)
+        self._count += 1
+        if self._count % EVERY == 1 and self._medium.changed():
+            raise Denial("the disk differs from its base after the undo")
+        return digest.hexdigest(), [int(number) for one in touched for number in one], changed, data
+
+    def _write(self, runs: list[int]) -> None:
+        for target, source, count in zip(runs[::3], runs[1::3], runs[2::3]):
+            self._medium.work.put(target, self.payload[source * SECTOR : (source + count) * SECTOR])
+
+    def _changed(self, runs: list[int], written: Runs) -> Runs:
+        """Return the sectors ``written`` that differ from the state, in runs without gaps."""
+        work, pristine = self._medium.work, self._medium.pristine
+        starts = runs[::3]
+        changed: Runs = []
+        for sector in chain.from_iterable(range(first, first + count) for first, count in written):
+            place = bisect_right(starts, sector) - 1
+            if place >= 0 and sector < starts[place] + runs[3 * place + 2]:
+                at = (runs[3 * place + 1] + sector - starts[place]) * SECTOR
+                is_new = work.data[sector * SECTOR : (sector + 1) * SECTOR] != self.payload[at : at + SECTOR]
+            else:
+                is_new = not work.is_same(pristine, sector, 1)
+            if is_new:
+                if changed and sum(changed[-1]) == sector:
+                    changed[-1] = changed[-1][0], changed[-1][1] + 1
+                else:
+                    changed.append((sector, 1))
+        return changed
+
+
+def recover_prepare(base: str, check: list[str], floor: list[int], blob: bytes) -> Reply:
+    """Begin a workload: its base, the ``floor`` and the payload (``blob``), and the command ``check``."""
+    global _checks
+    ended, _checks = _checks, None
+    if ended is not None:
+        ended.close()
+    _checks = HostChecks(base, check, floor, blob)
+    return {}, b""
+
+
+def recover(states: list[list[int]], blob: bytes) -> Reply:
+    """Recover ``states``, each a flat list of (sector, payload sector, sectors) in ascending order; ``blob`` extends
+    the payload. The reply has a digest of each disk afterwards, the accesses, and the changed runs with their data."""
+    if _checks is None:
+        raise Denial("recover_prepare must come first")
+    if blob:
+        _checks.payload = memoryview(bytes(_checks.payload) + blob)
+    found = [_checks.recover(runs) for runs in states]
+    header = {
+        "digests": [one[0] for one in found],
+        "accesses": [one[1] for one in found],
+        "changed": [one[2] for one in found],
+    }
+    return header, b"".join(one[3] for one in found)
