@@ -67,6 +67,7 @@ class Controls:
         self.random = Random(f"{effort.seed} controls")
         # A generator of its own, so that the recalled states do not change the other draws.
         self._random_recalled = Random(f"{effort.seed} recalled")
+        self._random_recovered = Random(f"{effort.seed} recovered")
         self._audit = effort.audit
         self.leaves: Counter[int] = Counter()
         self._outcomes: Counter[int] = Counter()
@@ -128,6 +129,10 @@ class Controls:
 
     def of_recalled(self, recalled: Sequence[int]) -> list[int]:
         return self._random_recalled.sample(recalled, self.wanted(len(recalled)))
+
+    def of_recovered(self, on_host: Sequence[int]) -> list[int]:
+        """Return the states to recover in the guest, of those that the host has recovered."""
+        return self._random_recovered.sample(on_host, self.wanted(len(on_host)))
 
     def _rank(self, one: Prediction[T]) -> tuple[int, int, int]:
         return self.leaves[one.leaf], self._outcomes[one.outcome], -one.distance

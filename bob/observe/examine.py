@@ -91,7 +91,9 @@ def _is_said_again(session: Session, rounds: Rounds, plan: Plan, number: int) ->
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_SECONDS)
-        [again] = session.mount([plan.composer.delta(rounds.ledger.states[number])], plan.composer.payload_since(0))
+        [again] = session.mount(
+            [plan.composer.delta(rounds.ledger.states[number])], plan.composer.payload_since(0), in_guest=True
+        )
         if again.complaint is not None and alike(again.complaint) == said:
             return True
     return False

@@ -14,6 +14,7 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.examine import NOT_EXAMINED, Examination, examined
+from bob.observe.host_checks import HostCheckers
 from bob.observe.leftovers import Stretches
 from bob.observe.mount_cache import Disks, Sights
 from bob.observe.observation import OutcomeTable
@@ -35,6 +36,7 @@ def explore(
     effort: Effort,
     told: Callable[[int], None],
     sights: Sights | None = None,
+    checkers: HostCheckers | None = None,
 ) -> Observations:
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
@@ -49,7 +51,7 @@ def explore(
 
     The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. Two
     outcomes that bob could not see completely may look alike, and still differ."""
-    exploration = _WorkloadExploration(agent, subject, plan, effort, told)
+    exploration = _WorkloadExploration(agent, subject, plan, effort, told, checkers)
     try:
         if effort.predicting:
             exploration.predict(sights)
@@ -71,6 +73,7 @@ class _WorkloadExploration:
     plan: Plan
     effort: Effort
     told: Callable[[int], None]
+    checkers: HostCheckers | None = None
     session: Session | None = None
     rounds: Rounds | None = None
     # Before all states are settled, the last predictions lack a control. So each state then represents only itself.
@@ -119,7 +122,9 @@ class _WorkloadExploration:
     def _begin(self, disks: Disks | None = None, **traced: Any) -> tuple[Session, Rounds]:
         composer, closely = self.plan.composer, self.effort.closely
         floor, payload = composer.floor_delta(), composer.payload_since(0)
-        self.session = Session(self.agent, self.subject, self.plan.base, floor, payload, closely=closely, **traced)
+        self.session = Session(
+            self.agent, self.subject, self.plan.base, floor, payload, closely=closely, checkers=self.checkers, **traced
+        )
         self.rounds = Rounds(self.session, self.plan, self.effort, self.told, disks)
         return self.session, self.rounds
 

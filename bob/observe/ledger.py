@@ -58,7 +58,8 @@ class LedgerMounts:
     ``outcomes`` has only trusted outcomes. An *audit* compares the scratch image with its base. After a successful
     audit, bob trusts all states that it has mounted for this workload. After :meth:`believe_all`, it trusts all other
     states, too. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance decides
-    which workload comes first. ``here`` has only the states that were mounted for this workload."""
+    which workload comes first. ``here`` has only the states that were mounted for this workload.
+    ``on_host`` has the states that the host recovered since they were settled."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -66,6 +67,8 @@ class LedgerMounts:
         self.here: set[int] = set()
         self.new_disks: Disks = {}
         self.complaints: dict[int, Complaint] = {}
+        self.on_host: set[int] = set()
+        self._only_on_host: set[int] = set()
         self._session = session
         self._composer = composer
         self._ledger = ledger
@@ -77,10 +80,12 @@ class LedgerMounts:
         """The states whose disk was mounted only for another workload."""
         return sorted(self.mounted - self.here)
 
-    def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
+    def mount(
+        self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = (), in_guest: bool = False
+    ) -> dict[int, MountedState]:
         """Mount the states of ``batch``. With ``audit``, or if an audit is due, compare the scratch image with its base
         afterwards. If a state's disk was already mounted for another workload, recall its outcome instead of a mount.
-        States in ``anew`` are always mounted."""
+        States in ``anew`` are always mounted. If ``in_guest``, the guest runs the file system's check."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}
@@ -94,11 +99,16 @@ class LedgerMounts:
         audit = audit or self._unaudited >= AUDIT_EVERY
         if fresh or (audit and self._unaudited):
             deltas = [composer.delta(states[number]) for number in fresh]
-            found = self._session.mount(deltas, composer.payload_since(0), audit=audit)
+            found = self._session.mount(deltas, composer.payload_since(0), audit=audit, in_guest=in_guest)
             answers.update(zip(fresh, found, strict=True))
         self.mounted.update(batch)
         self.here.update(fresh)
         for number in fresh:
+            if answers[number].on_host:
+                self.on_host.add(number)
+                self._only_on_host.add(number)
+            else:
+                self._only_on_host.discard(number)
             if (complaint := answers[number].complaint) is not None:
                 self.complaints[number] = complaint
             if number in keys and (sight := self._session.sight(answers[number])) is not None:
@@ -114,4 +124,6 @@ class LedgerMounts:
         self.outcomes.update(self._ledger.found)
 
     def believe_own(self) -> None:
-        self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in self.here}
+        """Distrust what was predicted or recalled, and what only the host recovered."""
+        own = self.here - self._only_on_host
+        self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in own}

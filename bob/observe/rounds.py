@@ -355,12 +355,16 @@ class Rounds:
         has the expected outcome, trust all outcomes. Raises the errors of :meth:`observe`."""
         chosen = {*self.controls.chosen, *self.ledger.easiest()} - self.mounts.mounted
         again = self.controls.of_recalled(self.mounts.recalled)
-        anew = self.controls.chosen.union(again)
-        for number, mounted in self.mounts.mount(sorted(chosen.union(again)), audit=True, anew=anew).items():
+        on_host = self.controls.of_recovered(sorted(self.mounts.on_host))
+        anew = self.controls.chosen.union(again, on_host)
+        batch = sorted(chosen.union(again, on_host))
+        for number, mounted in self.mounts.mount(batch, audit=True, anew=anew, in_guest=True).items():
             if mounted.outcome != self.ledger.found[number]:
                 by = "the same disk in another workload" if number in again else "the reads of recovery"
+                by = "the file system's check on the host" if number in on_host else by
                 raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, by)
         self.controls.chosen.clear()
+        self.mounts.on_host.clear()
         self.mounts.believe_all()
 
     def causes(self, counts: StateCounts, subject: Subject) -> tuple[CauseCount, ...]:

@@ -2,7 +2,7 @@
 observed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bob.agent.client import Agent, AgentBroken
@@ -10,6 +10,7 @@ from bob.crash.case import Case
 from bob.crash.image import ByteRun
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
+from bob.observe.host_checks import GuestPayload, HostCheckers, HostRecovery, RecoveredState
 from bob.observe.leftovers import Leftovers, Stretches
 from bob.observe.mount_cache import CachedMount, OutcomeCollector
 from bob.observe.observation import OutcomeTable, split
@@ -35,13 +36,15 @@ class MountedState:
     """A mounted crash state. ``outcome`` is the number of its outcome. ``accesses`` has all accesses from check to
     unmount, if the guest traces reads. ``left`` has the state's leftovers; None unless the session has stretches.
     ``ahead`` is True if the kernel read blocks ahead. ``complaint`` is the kernel's complaint, in the words that it had
-    for the first state with this complaint."""
+    for the first state with this complaint. ``on_host`` is True if a sandbox on the host ran the file system's
+    check."""
 
     outcome: int
     accesses: tuple[Access, ...]
     left: Leftovers | None = None
     ahead: bool = False
     complaint: Complaint | None = None
+    on_host: bool = False
 
 
 class Session:
@@ -50,7 +53,8 @@ class Session:
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
     wants to know; None: the guest traces no reads. ``stretches`` are for file systems whose recovery ``forgets``
     (:mod:`bob.observe.leftovers`): mounted states then have leftovers. If ``closely``, outcomes include everything that
-    a program could see (:class:`bob.agent.inside.look.Look`).
+    a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a sandbox on the host runs the file
+    system's check if it can, and the guest mounts each recovered disk once.
     """
 
     def __init__(
@@ -64,8 +68,13 @@ class Session:
         watched: Sequence[int] | None = None,
         stretches: Stretches | None = None,
         closely: bool = False,
+        checkers: HostCheckers | None = None,
     ) -> None:
         self._agent = agent
+        self._host: HostRecovery | None = None
+        if checkers is not None and stretches is None and subject.fs.check_on_host and not subject.layers:
+            self._host = HostRecovery(checkers, subject, base, floor, payload)
+        self._by_disk: dict[str, MountedState] = {}
         self._watched = None if watched is None else frozenset(watched)
         self._stretches = stretches
         self.forgets = stretches is not None
@@ -75,7 +84,7 @@ class Session:
         self.findings = OutcomeTable()
         self._gathering = OutcomeCollector(self.findings)
         self._complaints: list[Complaint] = []
-        self._sent = len(payload)
+        self._payload = GuestPayload(len(payload))
         put_base(agent, base)
         prepared, _ = agent.ask(
             "observe_prepare",
@@ -96,14 +105,63 @@ class Session:
         Raises GuestLost if the guest does not return all outcomes."""
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
+    def mount(
+        self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True, in_guest: bool = False
+    ) -> list[MountedState]:
         """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
 
         With ``audit``, the guest also compares the scratch image with its base, which takes as long as some mounts.
-        Without ``audit``, the caller must not trust the answer before a later call with ``audit``. Raises AgentBroken
-        if the trace lacks reads that the device counted."""
+        Without ``audit``, the caller must not trust the answer before a later call with ``audit``. If ``in_guest``,
+        the guest does everything that a boot would do. Raises AgentBroken if the trace lacks reads that the device
+        counted."""
+        recovered = None if in_guest or self._host is None else self._host.recover(deltas, payload)
+        if recovered is None:
+            return self._mount(deltas, payload, audit=audit)
+        new: dict[str, int] = {}
+        for number, one in enumerate(recovered):
+            if one.digest not in self._by_disk:
+                new.setdefault(one.digest, number)
+        found: dict[int, MountedState] = {}
+        if new or audit:
+            found = self._mount_recovered(deltas, payload, recovered, list(new.values()), audit=audit)
+        # A refused disk is repaired once, so that what the repair shows holds for one mount only.
+        for number, mounted in found.items():
+            if not self.findings.repaired(mounted.outcome):
+                self._by_disk[recovered[number].digest] = mounted
+        again = [n for n, one in enumerate(recovered) if n not in found and one.digest not in self._by_disk]
+        if again:
+            found |= self._mount_recovered(deltas, payload, recovered, again, audit=audit)
+        return [_after(one, found.get(n) or self._by_disk[one.digest]) for n, one in enumerate(recovered)]
+
+    def _mount_recovered(
+        self,
+        deltas: Sequence[Sequence[ByteRun]],
+        payload: bytes,
+        recovered: Sequence[RecoveredState],
+        numbers: Sequence[int],
+        *,
+        audit: bool,
+    ) -> dict[int, MountedState]:
+        self._payload.extend(payload)
+        runs = [[*self._payload.runs(deltas[n]), *self._changed(recovered[n])] for n in numbers]
+        mounted = self._mount(runs, payload, audit=audit, checks=False, placed=True)
+        return dict(zip(numbers, mounted, strict=True))
+
+    def _changed(self, recovered: RecoveredState) -> list[ByteRun]:
+        return [self._payload.put(sector, data) for sector, data in recovered.changed]
+
+    def _mount(
+        self,
+        deltas: Sequence[Sequence[ByteRun]],
+        payload: bytes,
+        *,
+        audit: bool,
+        checks: bool = True,
+        placed: bool = False,
+    ) -> list[MountedState]:
         timeout = STATE_TIMEOUT + len(deltas)
-        header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
+        more = {"audit": audit, "lookups": self._lookups} | ({} if checks else {"checks": False})
+        header, contents = self._ask("observe", deltas, payload, timeout, placed=placed, **more)
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
         outcomes = [self._gathering.number_of(outcome) for outcome in header["outcomes"]]
@@ -164,11 +222,18 @@ class Session:
         return MountedState(self._gathering.recalled(sight), sight.accesses)
 
     def _ask(
-        self, request: str, deltas: Sequence[Sequence[ByteRun]], payload: bytes, timeout: float, **more: Any
+        self,
+        request: str,
+        deltas: Sequence[Sequence[ByteRun]],
+        payload: bytes,
+        timeout: float,
+        *,
+        placed: bool = False,
+        **more: Any,
     ) -> tuple[dict[str, Any], bytes]:
-        new = payload[self._sent :]
-        self._sent = len(payload)
-        return self._agent.ask(request, timeout=timeout, states=[_flat(delta) for delta in deltas], blob=new, **more)
+        self._payload.extend(payload)
+        states = [_flat(delta if placed else self._payload.runs(delta)) for delta in deltas]
+        return self._agent.ask(request, timeout=timeout, states=states, blob=self._payload.unsent(), **more)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
         """From now on, let the guest trace only lookups in a range of blocks. The range spans the watched blocks that
@@ -191,6 +256,13 @@ def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
     """Return a session for any state of ``case``. ``closely`` is as in :class:`Session`."""
     composer = case.plan.composer
     return Session(agent, case.subject, case.base, composer.floor_delta(), composer.payload_since(0), closely=closely)
+
+
+def _after(recovered: RecoveredState, mounted: MountedState) -> MountedState:
+    """Return ``mounted``, with the accesses of the check on the host before those of the mount."""
+    count = len(recovered.accesses)
+    later = [access._replace(used=access.used + count) for access in mounted.accesses]
+    return replace(mounted, accesses=(*recovered.accesses, *later), on_host=True)
 
 
 def _exempt(stretches: Stretches | None) -> list[int] | None:

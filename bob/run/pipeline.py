@@ -27,12 +27,14 @@ from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
+from bob.observe.host_checks import HostCheckers
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import Observations
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import GuestSource
+from bob.run.host_checkers import CheckerSandboxes
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, Pool, StateSink
 from bob.store.run_directory import RunDirectory
 from bob.store.run_documents import RefusedWorkload
@@ -98,13 +100,21 @@ class Pipeline(JobQueue):
         self._unrecorded = deque(task for task in tasks if task.left)
         self._recorders = 0
         self._most_recorders = recorders(jobs)
+        self._sandboxes = CheckerSandboxes(image, any(task.configuration.fs.check_on_host for task in tasks), progress)
 
     def __enter__(self) -> Pipeline:
         self._pool.start(self, self._guest_count)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.stop()
+        try:
+            self._pool.stop()
+        finally:
+            self._sandboxes.close()
+
+    def checkers(self) -> HostCheckers | None:
+        """Return the sandbox of this worker, for the file system's check."""
+        return self._sandboxes.of_this_worker()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
         """Wait for the result of workload ``number`` of the task at index ``place``, and return the result. Call this
@@ -252,7 +262,8 @@ class _ObservationJob(_WorkloadJob):
         task = self._task
         case = self.case = self.case or task.run.case(self._folder, task.configuration, task.model)
         effort = replace(task.effort, mixing=judge_of_mixtures(case))
-        self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights)
+        checkers = self._pipeline.checkers()
+        self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights, checkers)
         if self._seen.died:
             raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None

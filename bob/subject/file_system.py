@@ -41,7 +41,8 @@ class FileSystem:
     ``driver`` is the file system's name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs``
     makes the same file system in each run (UUID, hash seed). It works without discards, which would erase the stale
     pattern (bob's known content of unused sectors), and without background initialisation. ``check`` is the command
-    that a boot after a crash would run before the mount (empty if the mount itself recovers). The command ``repair``
+    that a boot after a crash would run before the mount (empty if the mount itself recovers). ``check_on_host`` says
+    that it depends on the disk alone, which may be a file. The command ``repair``
     runs if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the smallest size
     that mkfs accepts.
 
@@ -83,6 +84,7 @@ class FileSystem:
     checker: tuple[str, ...] = ()
     clean: tuple[int, ...] = (0,)
     expected_messages: tuple[str, ...] = ()
+    check_on_host: bool = False
     declaration: str = ""
 
     @property
@@ -117,6 +119,7 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
     lasting_inodes: bool = True
     clean: tuple[ExitCode, ...] = (0,)
     expected_messages: tuple[str, ...] = ()
+    check_on_host: bool = False
 
     def file_system(self, name: str) -> FileSystem:
         """Return the declared file system, with this ``name``. Raise ValueError for a mistake in the declaration."""

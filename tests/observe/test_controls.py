@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -55,6 +56,8 @@ class MadeUp:
     """In place of a session: recovers by a function. Outcomes that are ``refused`` do not mount."""
 
     forgettable = None
+    on_host: Recovery | None = None
+    """How the host recovers, if it does."""
 
     def __init__(self, recovery: Recovery, *, forgets: bool = False, refused: frozenset[int] = frozenset()) -> None:
         self.forgets = forgets
@@ -65,9 +68,17 @@ class MadeUp:
         self._numbers: dict[str, int] = {}
         self._repaired: set[int] = set()
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], _payload: bytes, *, audit: bool = True) -> list[MountedState]:
+    def mount(
+        self, deltas: Sequence[Sequence[ByteRun]], _payload: bytes, *, audit: bool = True, in_guest: bool = False
+    ) -> list[MountedState]:
         del audit
-        return [self._mount(delta) for delta in deltas]
+        if self.on_host is None or in_guest:
+            return [self._mount(delta) for delta in deltas]
+        guests, self._recovery = self._recovery, self.on_host
+        try:
+            return [replace(self._mount(delta), on_host=True) for delta in deltas]
+        finally:
+            self._recovery = guests
 
     def _mount(self, delta: Sequence[ByteRun]) -> MountedState:
         new = {sector + offset for sector, _source, count in delta for offset in range(count)}
@@ -157,6 +168,40 @@ def test_what_is_predicted_rightly_is_believed(way: str, seed: int) -> None:
     assert found.mounts.outcomes.keys() == set(range(len(found.ledger.states)))
     assert found.mounts.mounted >= set(found.ledger.easiest()), "what witnesses are made of"
     assert len(session.mounts) <= 4 + 4 + (4 if way == "all" else 2) * LEAST
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_host_that_recovers_as_the_guest_is_believed(way: str, seed: int) -> None:
+    session = MadeUp(honest)
+    session.on_host = honest
+    found = WAYS[way](session, seed)
+    assert found.mounts.outcomes.keys() == set(range(len(found.ledger.states)))
+    assert not found.mounts.on_host
+
+
+def device_of(state: CrashState, made: Plan) -> Device:
+    new = {sector + offset for sector, _source, count in made.composer.delta(state) for offset in range(count)}
+    return {sector: sector in new for sector in range(SECTORS)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_host_that_recovers_otherwise_is_noticed_and_not_believed(way: str, seed: int) -> None:
+    session = MadeUp(honest)
+    session.on_host = lambda device: (honest(device)[0], honest(device)[1] + 4)
+    made = plan()
+    found = rounds(session, made, seed)
+    found.observe([candidate.state for candidate in made.search(60, seed, torn=False)])
+    with pytest.raises(Misprediction, match="the file system's check on the host"):
+        found.settle()
+    for number, outcome in found.mounts.outcomes.items():
+        [name] = session.findings.observation(outcome).tree or {}
+        assert name == f"/{honest(device_of(found.ledger.states[number], made))[1]}", "only guests are believed"
+    with pytest.raises(Misprediction):
+        again = MadeUp(honest)
+        again.on_host = session.on_host
+        WAYS[way](again, seed)
 
 
 @pytest.mark.parametrize("way", ["courses", "all"])

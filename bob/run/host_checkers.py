@@ -1,0 +1,57 @@
+"""Sandboxes on the host that run a file system's check on crash states (:mod:`bob.observe.host_checks`)."""
+
+import threading
+from contextlib import ExitStack
+
+from bob.agent.loss import SandboxLost
+from bob.errors import ImageError
+from bob.guest.given_machine import GivenImage
+from bob.image import Image
+from bob.observe.host_checks import HostCheckers
+from bob.progress import Progress
+from bob.run.agents import Sandboxes
+from bob.sandbox import bubblewrap
+
+
+class CheckerSandboxes:
+    """A sandbox for each worker, over the root of ``image``. If the run is not ``wanted``, or the machine cannot make
+    one, guests run the check. A step of ``progress`` says why."""
+
+    def __init__(self, image: Image, wanted: bool, progress: Progress) -> None:
+        self._image, self._progress = image, progress
+        self._wanted = wanted and not isinstance(image, GivenImage)
+        self._lock = threading.Lock()
+        self._by_worker: dict[int, HostCheckers] = {}
+        self._open = ExitStack()
+        self._has_told = False
+
+    def of_this_worker(self) -> HostCheckers | None:
+        if not self._wanted:
+            return None
+        with self._lock:
+            worker = threading.get_ident()
+            if worker not in self._by_worker:
+                self._by_worker[worker] = self._made()
+            return self._by_worker[worker]
+
+    def close(self) -> None:
+        """End all sandboxes."""
+        with self._lock:
+            self._wanted = False
+            self._open.close()
+
+    def _made(self) -> HostCheckers:
+        checkers = HostCheckers(None, self._tell)
+        if not bubblewrap.is_installed():
+            self._tell(f"{bubblewrap.PACKAGE} is not installed")
+            return checkers
+        try:
+            checkers.agent = self._open.enter_context(Sandboxes(self._progress.step).agent(self._image, None))
+        except (SandboxLost, ImageError) as error:
+            self._tell(error)
+        return checkers
+
+    def _tell(self, reason: object) -> None:
+        if not self._has_told:
+            self._has_told = True
+            self._progress.step(f"guests run the file system's check: {reason}")
