@@ -64,9 +64,11 @@ class ProgramFile:
 class Program:
     """A program under test. ``device`` is the size of the device (bytes; 0: the file system's default), and ``seconds``
     the time limit of a script (guest's clock). ``must_fail`` names damages of the final tree that the checker must
-    refuse: scripts that damage the tree, or :data:`EMPTIED`. ``packages`` are Debian packages. ``logs`` and ``frames``
-    are shell patterns: models leave out the files whose paths match ``logs``. ``frames`` decides which function of a
-    call's stack counts as its maker: the innermost one whose name, or whose file's name, matches."""
+    refuse: scripts that damage the tree, or :data:`EMPTIED`. ``packages`` are Debian packages.
+
+    ``logs`` and ``frames`` are shell patterns. Models leave out the files whose paths match a pattern in ``logs``. The
+    patterns in ``frames`` choose the function that bob names as the one that made a call: the innermost function in the
+    call's stack whose name matches, or whose file's name matches."""
 
     name: str
     about: str

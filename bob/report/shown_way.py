@@ -59,8 +59,8 @@ class ShownWay:
 
 
 def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
-    """Return ``way`` with what a page shows of it. The page shows it at the id ``anchor``. The folder ``run`` has the
-    witness. Raise MalformedError if the witness is damaged."""
+    """Return what a page shows of ``way``, in a section with the id ``anchor``. The folder ``run`` has the witness.
+    Raise MalformedError if the witness is damaged."""
     shown = ShownWay(anchor, way, run, where)
     if not way.witness or not bundle.is_there(shown.path):
         return shown

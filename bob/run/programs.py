@@ -1,7 +1,9 @@
-"""A program under test: bob records its workload, explores its crash states, and runs its checker on them. A *window*
-has the crashes between two outputs of the program (:mod:`bob.program.transcript`); bob explores each window like any
-workload. The checker runs once for each tree with each output, and again on a sample of other states with the same
-tree."""
+"""A program under test: bob records its workload, explores its crash states, and runs its checker on them. A *pace*
+says how fast the program runs: undisturbed, or slowed down.
+
+A *window* has the crashes between two outputs of the program (:mod:`bob.program.transcript`); bob explores each window
+like any workload. The checker runs once for each tree with each output, and again on a sample of other states with the
+same tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -149,9 +151,9 @@ class _ProgramRun:
     by_models: list[SubjectResult] = field(default_factory=list)
 
     def record(self) -> None:
-        """Record the program on each configuration, and try its checker there. If the program fails only at a changed
-        pace, the answer for this pace says so. Raise UsageError if the program fails undisturbed, or if models need the
-        failed recording."""
+        """Record the program on each configuration, and try its checker there. If the program fails only when it is
+        slowed down, the answer for this pace says so. Raise UsageError if the program fails at full speed, or if models
+        need the failed recording."""
         frames: Sequence[SystemCall] | None = None
         for number, request in self.asked.items():
             try:

@@ -185,7 +185,7 @@ def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
 
 
 def is_of_a_prompt_disk(model: Model) -> bool:
-    """Return whether the disk of the model completed each write at once, as in older models."""
+    """Return whether the model was measured on a disk that completed each write at once, as older models were."""
     told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
     return bool(told == Completion.PROMPT.value)
 
