@@ -300,7 +300,7 @@ _CAUSES: Mapping[TornCause, str] = {
     TornCause.UNMOUNTABLE: "they do not mount",
     TornCause.UNCOUNTED: "bob knows the outcomes of more, but cannot count these",
 }
-"""What keeps torn states unknown, after "where"."""
+"""The causes in words that follow the word "where" in a note."""
 
 
 def claim_words(prop: Property) -> ClaimWords:

@@ -33,7 +33,7 @@ Keep = Callable[[str, Mapping[str, Any]], str]  # (name, witness) -> the path of
 # Each ``BlockName`` is the name of a write of the case.
 WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
 _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "truncate"}
-"""Kinds of change that are one kind in a cause."""
+"""Kinds of changes that a cause does not distinguish."""
 
 
 class Flushing(StrEnum):

@@ -36,7 +36,9 @@ from bob.story.timeline import ProgramCallEvent
 
 T = TypeVar("T")
 U = TypeVar("U")
-MOST_TREES = 200  # trees with one consequence that bob explains, against twice as many accepted trees after one output
+# bob explains at most this many trees with one consequence. It compares them with at most twice as many accepted trees
+# after the same output.
+MOST_TREES = 200
 _AS_TOLD: Mapping[Presence | None, str] = {
     Presence.FULL: "there",
     Presence.PARTIAL: "partly",
@@ -196,7 +198,7 @@ class Reliances:
         numbers = sorted({*explanation.missing, *explanation.there})
         calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
         sentence = explanation.sentence(effects.words)
-        # The missing calls may be others than these.
+        # The calls that are in fact missing may be others than those in the explanation.
         kind = "" if explanation.beside else kind_of(explanation, effects, told_by)
         return ReliedOn(explanation, sentence, calls, trees, kind)
 

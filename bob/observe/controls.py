@@ -14,8 +14,10 @@ from bob.observe.effort import Effort
 
 T = TypeVar("T")
 
-LEAST = 3  # checks of each kind of prediction, or all predictions if there are fewer
-MOST_BARE = 16  # checked states without pending writes: bob predicts few of these, since recovery reads flushed blocks
+LEAST = 3  # bob checks at least this many predictions of each kind, or all if there are fewer
+# bob checks at most this many states without pending writes. It predicts few of these, since recovery reads flushed
+# blocks.
+MOST_BARE = 16
 
 
 @dataclass(frozen=True, slots=True)

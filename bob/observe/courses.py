@@ -13,7 +13,8 @@ from bob.crash.cubes import Cube, Divider, LegalStates
 from bob.crash.image import Composer
 from bob.observe.predict import Gap, Indexes, ReadNode, ReadTree
 
-MOST_FORGOTTEN = 64  # contents; only if there are fewer, bob checks whether recovery forgets all of them
+# If a read can find this many contents or more, bob does not check whether recovery forgets all of them.
+MOST_FORGOTTEN = 64
 
 
 @dataclass(frozen=True, slots=True)

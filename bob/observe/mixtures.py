@@ -111,7 +111,8 @@ class Mixture:
         if (contents[shared] != self.read[shared]).any():
             return None
         place_of = {sector.part: sector.place for sector in self.free}
-        # The ground is content 0, and no only write of a sector leaves that.
+        # Content 0 is that of a sector without any write. If only one write goes to a sector, it leaves another
+        # content.
         return _mask([number for number, part in enumerate(self.parts) if contents[place_of[part]]])
 
     def has(self, leaf: CourseEnd) -> bool | None:

@@ -41,18 +41,18 @@ from bob.observe.unknown_torn import CauseCount, TornCause, causes_of_unknown
 from bob.subject import Subject
 
 BATCH = 50  # crash states per request: few round trips, but a progress display that moves
-FORGETFUL_BATCH = 5  # the batch where recovery forgets: there each state may well predict others of its batch
-MOST_AROUND = 400  # predicted neighbours of other states: each takes about 0.5 ms
-MOST_RANKED = 100  # outcomes whose neighbours are predicted, easiest first
+FORGETFUL_BATCH = 5  # a smaller batch where recovery forgets: there each state may well predict others of its batch
+MOST_AROUND = 400  # bob predicts at most this many neighbours of other states: each takes about 0.5 ms
+MOST_RANKED = 100  # bob predicts neighbours for at most this many outcomes, the easiest first
 MIXED_SHARE = 6  # mixtures may take at most one sixth of the budget
 MOST = Fraction(3, 4)  # if bob knows a smaller share of the torn states, it looks for the causes
 LEAST_MIXED = 2  # with fewer mounts left, bob looks for no further mixture
 # If bob knows this share of the torn states, it looks for no more mixtures. With just half of each workload's states, a
 # table's sum might have less than half.
 ENOUGH = Fraction(5, 8)
-MOST_FRUITLESS = 2  # random torn states in a row that lead to no mixture
-MOST_DRAWN = 50  # random states: bob takes the first that is unknown
-MOST_PARTS = 20_000  # divisions of a workload's legal states: each takes about 0.1 ms
+MOST_FRUITLESS = 2  # bob gives up after this many random torn states in a row that lead to no mixture
+MOST_DRAWN = 50  # bob draws at most this many random states, and takes the first that is unknown
+MOST_PARTS = 20_000  # bob divides a workload's legal states into at most this many cubes: each takes about 0.1 ms
 
 
 class Misprediction(BobError):
@@ -141,7 +141,8 @@ class Rounds:
             mounts = mounts or self._worth(courses)
             if not gaps:
                 break
-            # A partial division claims nothing, and these states, which differ in the last reads, say less than others.
+            # A partial division makes no claim. Also, its states differ only in the last reads, and say less than other
+            # states.
             if spent + len(gaps) > mounts:
                 courses.give_up(parts)
                 break
@@ -181,7 +182,7 @@ class Rounds:
                 is_taken = bool(self._mixtures) and self._mixtures[-1][0] is mixture
                 known, draws = known + is_taken * more, MOST_FRUITLESS
                 continue
-            # A random torn state shows what most have in common.
+            # Observe a random torn state that is unknown: it shows what most of these states have in common.
             draws -= 1
             if draws < 0 or (state := self._random_unknown(chance)) is None:
                 break
@@ -244,7 +245,8 @@ class Rounds:
         self._numbers([state for state in rows if state not in pure])
         inside = self._inside(mixture)
         if not all(self._is_shown(found, mixture, number) for number in inside):
-            # A sector does not pass through beside some others: bob assumes it of none here.
+            # A sector that passes through by itself does not do so beside some other sectors. So bob trusts no mixture
+            # of this workload.
             self._is_refuted = True
             self._mixtures.clear()
             return mounted
@@ -314,13 +316,13 @@ class Rounds:
 
         self._check_torn(*self.controls.of_very_many(tallied()))
         whole |= whole_elsewhere
-        if self.known.forgets:  # then not all torn ones are found
+        if self.known.forgets:  # then bob does not find all torn states
             spoken_for |= whole
         counts = StateCounts()
         for number, state in enumerate(self.ledger.states):
             outcome = self.known.find(composer.contents(state))
             if isinstance(outcome, Gap) or not parts.separate(state):
-                continue  # it was repaired, or is not among the counted ones
+                continue  # the state was repaired, or the division does not count it
             counts.states[number] = self._speaks_for_itself(number, outcome)
             counts.whole[number] = 0 if state.torn else counts.states[number]
             spoken_for[outcome] -= counts.states[number]
@@ -340,7 +342,7 @@ class Rounds:
         groups = [
             tuple(around.groups(self.ledger.states[number])) for number in self.ledger.easiest_first()[:MOST_RANKED]
         ]
-        # Departures from a clean state come first, of all of them.
+        # First come the departures of all easiest states from a clean state, then their other neighbours.
         wanted = dict.fromkeys(state for some in zip(*groups, strict=True) for group in some for _write, state in group)
         new = [state for state in wanted if self.ledger.number_of(state) is None]
         for state in islice(new, MOST_AROUND):
@@ -441,7 +443,8 @@ class Rounds:
     def _check_torn(self, courses: Sequence[Course], count: int) -> None:
         applied = self._of_several(courses, torn=True)
         for one in self.controls.take(applied, self.controls.wanted(count, done=self._chosen(torn=True))):
-            # Any state: the farthest is not torn, since it has all of a write or none.
+            # Draw any state of the course: the farthest state is never torn, since it has all of each write or nothing
+            # of it.
             state = self._plan.parts.legal.sample(one.item.cube, self.controls.random)
             self.controls.chosen.add(self._predicted(state, one.item))
 

@@ -75,7 +75,7 @@ class TornCourses:
         alone = self.alone[places] >= 0
         there = alone & (self._content[places] == contents)
         lost = alone & ~there
-        if contents[lost].any():  # neither what the only write puts there, nor the content without it (0)
+        if contents[lost].any():  # neither what the only write puts there, nor the content without that write (0)
             return [], True
         kept, missing = self._mask(self.alone[places[there]]), self._mask(self.alone[places[lost]])
         found = [Cube(cube.kept | kept, cube.lost | missing) for cube in cubes]

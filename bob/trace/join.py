@@ -81,7 +81,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
             continue
         if entry.first + entry.sectors > device_sectors:
             raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
-        # Of several bios with this key, the first to complete belongs to the first entry, see below.
+        # If several bios have this key, the first that completes belongs to the first entry; see below.
         key = WriteKey(entry.first, entry.sectors, EntryFlags.FUA in entry.flags, EntryFlags.METADATA in entry.flags)
         alike = waiting.get(key)
         if not alike and key in chained:

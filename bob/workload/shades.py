@@ -23,7 +23,8 @@ SHADES = 2 * ALPHABET
 SETUP_SHADE = 32
 FIRST_SETUP_NUMBER = 10_000  # the first number of the initial tree's operations; a workload's numbers are 1, 2, ...
 WORD = slice(1, 5)  # the operation's place in a cell
-SHORT_BYTES = 2 * CELL_BYTES - 1  # bytes; a range that is not longer may lack a whole cell, which names its operation
+# A range of at most this many bytes may lack a whole cell, which would name its operation.
+SHORT_BYTES = 2 * CELL_BYTES - 1
 _HIGH = 0x80
 
 

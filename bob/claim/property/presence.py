@@ -151,8 +151,8 @@ class Oracle:
         finding = EffectFact(Fact.EITHER, EffectPart.NAME, about, expected, "out of sight", is_unseen=True)
         found, fault = seen.at(place), seen.fault(place)
         if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
-            # The operation puts a name into a directory that is not there, so it may be complete and only not
-            # reachable.
+            # The operation puts a name into a directory that is not there. So the operation may be complete, and its
+            # name only not reachable.
             return finding
         if found is None:
             return finding.blaming(number, self._touchers(place[0])) if seen.is_broken(place[0]) else finding
@@ -224,7 +224,8 @@ class Oracle:
         story, name = self._stories[thing.identity], thing.label
         fact, suspects = story.size(number, node.size)
         if not story.may_have(node.size) and self._touchers(thing.identity) > story.sizers:
-            fact, suspects = Fact.EITHER, frozenset()  # a write cannot leave this number, so it is collateral damage
+            # No change of the contents can leave this size, so it is collateral damage.
+            fact, suspects = Fact.EITHER, frozenset()
         length_before = 0 if was is None else len(was.content)
         size = EffectFact(
             fact,
