@@ -1,5 +1,6 @@
 """Probe files: one TOML file for each property, with its question, its rule and its workloads (docs/extend.md). A
-mistake in a file raises a UsageError with the file's name."""
+mistake in a file raises a UsageError with the file's name. The shipped probes are the rows of Table 1, bob's main table
+of properties."""
 
 import math
 import re

@@ -1,4 +1,5 @@
-"""The interface that every kind of claim has. Reports, replay, shrinking and witnesses use only this interface."""
+"""The interface that every kind of claim has. Reports, replay, shrinking and witnesses use only this interface. A
+witness is a document about one crash state that breaks a claim; bob can replay it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +46,8 @@ class View(Protocol):
         """The tree after the mount."""
 
     def complaints(self) -> Sequence[Complaint]:
-        """The kernel's complaints at the mount, and the faults that the checker or a removal of all files finds."""
+        """The kernel's complaints at the mount, and the faults that the file system's checker or a removal of all files
+        finds."""
 
     def undisturbed(self) -> Observation:
         """The tree that recovery leaves if no crash interrupts it."""

@@ -1,6 +1,6 @@
 """The claim that recovery is idempotent: after a crash during recovery, another recovery leads to the same tree as a
-recovery without a crash. EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1 has no such
-property."""
+recovery without a crash. EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1, bob's main table
+of properties, lacks this property."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -51,8 +51,8 @@ def unmountable(
 
 @dataclass(frozen=True, slots=True)
 class Sound(Claim):
-    """The claim that a crash state mounts without ``trouble``: a kernel warning, or a fault that the checker or a
-    removal of all files finds."""
+    """The claim that a crash state mounts without ``trouble``: a kernel warning, or a fault that the file system's
+    checker or a removal of all files finds."""
 
     trouble: TroubleKind
 

@@ -1,5 +1,6 @@
 """A column of the table, which shows how one configuration does. It has the judgement of every workload by every
-property. For each property that fails (a × in the table), it has the best witness."""
+property. For each property that fails (a × in the table), it has the best witness: a document about one crash state
+that breaks the property."""
 
 import traceback
 from collections import Counter, defaultdict

@@ -42,11 +42,11 @@ of the log."""
 
 
 class Stretches:
-    """The stretches of the sectors that differ between states of ``composer``. Stretches of more than ``LONGEST``
-    sectors are left out.
+    """The stretches of the sectors that differ between crash states (``composer.sectors``). Stretches of more than
+    ``LONGEST`` sectors are left out.
 
-    ``forgettable`` is True for each of ``composer.sectors`` that is in a stretch outside of the ``exempt`` area, the
-    log. In the log nothing is forgettable, since one part of a log block decides whether recovery uses another part."""
+    ``forgettable`` is True for each of these sectors that is in a stretch outside of the ``exempt`` area, the log. In
+    the log nothing is forgettable, since one part of a log block decides whether recovery uses another part."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt

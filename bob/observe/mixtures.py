@@ -67,9 +67,9 @@ class CourseEnd:
 
 @dataclass(frozen=True, slots=True)
 class DataSector:
-    """A sector with data of a file. ``place`` is its index among the composer's sectors, and ``part`` is the part of a
-    write that it belongs to. The file with the names ``paths`` shows it at ``offset`` (bytes). A sector behind a file's
-    end has no paths."""
+    """A sector with data of a file. ``place`` is its index among the sectors that differ between crash states
+    (``Composer.sectors``), and ``part`` is the part of a write that it belongs to. The file with the names ``paths``
+    shows it at ``offset`` (bytes). A sector behind a file's end has no paths."""
 
     place: int
     part: int
@@ -82,8 +82,9 @@ class Mixture:
     """All states that recovery reads as it read the state of ``leaf``, but for the ``free`` sectors. These may have any
     content.
 
-    ``read`` has the content of each other sector that recovery read. ``cubes`` are the states of the mixture, and
-    ``torn`` is how many of them are torn. ``parts`` are the parts of writes that the free sectors belong to."""
+    ``read`` has the content of each other sector that recovery read. ``cubes`` are the states of the mixture, as sets
+    of states (:mod:`bob.crash.cubes`), and ``torn`` is how many of the states are torn. ``parts`` are the parts of
+    writes that the free sectors belong to."""
 
     leaf: CourseEnd
     free: tuple[DataSector, ...]

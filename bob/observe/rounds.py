@@ -413,8 +413,8 @@ class Rounds:
         return [number for number in numbers if number is not None]
 
     def _worth(self, courses: Courses) -> int:
-        """Return how many mounts a full division may take: three budgets, or two if recovery forgets what it reads. If
-        the division would probably take more than two budgets, return 0."""
+        """Return how many mounts a full division may take: three times the budget, or twice the budget if recovery
+        forgets what it reads. If the division would probably take more than twice the budget, return 0."""
         budget = self._effort.budget
         if self._session.forgets:
             return 2 * budget

@@ -22,8 +22,8 @@ MOST_CUBES = 64
 
 
 class TornCourses:
-    """A search for the courses of torn states. ``alone`` has, for each of the composer's sectors, the number of the
-    part that writes to it. It is -1 if several writes do."""
+    """A search for the courses of torn states. ``alone`` is about each sector that differs between crash states
+    (``Composer.sectors``): it has the number of the part that writes to the sector, or -1 if several writes do."""
 
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts

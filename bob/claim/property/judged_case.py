@@ -125,8 +125,9 @@ class JudgedCase:
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
-        """Check a control state with this ``outcome`` (None: bob did not see the state). If an operation has a presence
-        of ``wrong`` in it, set ``distrust``. If bob did not see the state although it ``must``, set ``unseen``."""
+        """Check a control state with this ``outcome`` (None: bob did not see the state). In this state, no operation
+        may have one of the presences ``wrong`` (such as PARTIAL). If an operation has one, set ``distrust``. If bob did
+        not see the state although it ``must``, set ``unseen``."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"bob did not see a control: the state {when}"

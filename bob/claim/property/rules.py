@@ -280,8 +280,8 @@ _ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)  # effects that ha
 
 
 def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
-    """Return whether one row of Table 1 asks for the atomicity of each of these operations. All writes of several
-    blocks have the same row."""
+    """Return whether one row of Table 1, bob's main table of properties, asks for the atomicity of each of these
+    operations. All writes of several blocks have the same row."""
     rows = {
         (None, subject.span) if subject.span is Span.BLOCKS else (subject.effect, subject.span) for subject in several
     }

@@ -9,7 +9,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
 from bob.workload.history import History
 
-BLOCK_BYTES = 4096  # bytes in a block, as Table 1 means it
+BLOCK_BYTES = 4096  # bytes in a block, as the rows of Table 1 mean it
 
 
 class Effect(StrEnum):
