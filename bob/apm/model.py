@@ -23,7 +23,7 @@ SCHEMA = "bob.apm/1"
 
 
 class ClauseStatus(StrEnum):
-    """The result of a clause's tests. ``ASSUMED``: it was never tested, or was taken from elsewhere."""
+    """The result of a clause's tests. ASSUMED means that the clause was never tested, or was taken from elsewhere."""
 
     REFUTED = "refuted"
     EXHAUSTIVE = "held-exhaustively"

@@ -93,8 +93,8 @@ def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> boo
 def _of_durability(
     clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """Yield questions about changes that are certainly missing. By the clause, a call had made them durable when it
-    returned, and it had returned."""
+    """Yield questions about changes that are certainly missing. By the clause, these changes were durable when a
+    certain call returned, and that call had returned before the crash."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
     missing: dict[int, dict[OperationChange, None]] = {}

@@ -101,8 +101,8 @@ def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
     The growth points of the new window are the last ones of the whole trace, with the same durable writes. With a cache
-    that keeps an order, states may lack writes from before the window. These, too, are states of the whole trace.
-    Raises RecordingError if the recording has no mark of the return.
+    that keeps an order, states may lack writes from before the window. Such states are legal in the whole trace, too.
+    Raises RecordingError if the recording does not say when the operation returned.
     """
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:

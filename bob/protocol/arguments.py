@@ -71,8 +71,9 @@ def copy_of(call: SystemCall) -> KernelCopy:
 
 
 def _offset(argument: str) -> int | None:
-    """Return the number that a pointer argument points to when the call begins. strace writes ``[0] => [100]`` or ``[0
-    => 100]``, and the result is 0. Return None for NULL."""
+    """Return the number that a pointer argument points to when the call begins. For example, strace writes ``[0] =>
+    [100]`` or ``[0 => 100]`` if the number is 0 before the call and 100 after it; then the result is 0. Return None for
+    NULL."""
     found = re.search(r"\d+", argument)
     return int(found[0]) if found else None
 

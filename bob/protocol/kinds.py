@@ -94,8 +94,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a call in ``missing`` made a file and an fsync of that file followed, but before call ``before``.
-    The file must still have a name when call ``before`` is made."""
+    """Return whether a call in ``missing`` made a file that was synced later by an fsync. Only an fsync before call
+    ``before`` counts, and the file must still have a name when call ``before`` is made."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

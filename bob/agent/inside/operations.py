@@ -112,7 +112,7 @@ class Operations:
         return None
 
     def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
-        """Write ``data`` to an open file. The file is open already, so the ``flags`` are those of pwritev2(2), not of
+        """Write ``data`` to a file that is open already. Therefore the ``flags`` are those of pwritev2(2), not of
         open(2)."""
         flags |= RWF_APPEND if append else 0
         written = 0
