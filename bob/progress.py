@@ -59,7 +59,7 @@ class Progress(Protocol):
 
     def observed(self, workload: str, states: int) -> None:
         """Count ``states`` more crash states of a workload. bob has tried each of them by itself, or knows that it
-        never will."""
+        never will. A negative number takes states back, since their guest was lost and bob tries them again."""
 
     def finished(self, workload: str, unused: int) -> None:
         """Count a workload as done. A workload has a budget of crash states that bob may try; ``unused`` of them are
