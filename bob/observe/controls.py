@@ -115,8 +115,8 @@ class Controls:
             checked.add(one.leaf)
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Return the courses with torn writes to check, and the number of those ``courses`` that have several states.
-        ``courses`` is a stream, since memory cannot hold them all."""
+        """Choose some of the ``courses``, which have torn states, for a check. Return these, and the number of all
+        courses that have several states. ``courses`` is a stream, since memory cannot hold them all."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:
@@ -133,7 +133,8 @@ class Controls:
         return self._random_recalled.sample(recalled, self.wanted(len(recalled)))
 
     def of_recovered(self, on_host: Sequence[int]) -> list[int]:
-        """Return the states to recover in the guest, of those that the host has recovered."""
+        """Return some of the states ``on_host``, which the host has recovered. The guest must recover these, too, so
+        that bob can compare the outcomes."""
         return self._random_recovered.sample(on_host, self.wanted(len(on_host)))
 
     def _rank(self, one: Prediction[T]) -> tuple[int, int, int]:

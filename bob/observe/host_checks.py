@@ -1,6 +1,8 @@
-"""Crash states recovered by a program on the host. A sandbox runs the command that a boot would run before the mount,
-from the same image as the guest's (:mod:`bob.agent.inside.host_checks`). A guest then mounts the recovered disk, once
-for all states that lead to it. Controls let the guest run the command, too, and compare."""
+"""Recovery of crash states on the host, by the file system's check: the command that a boot would run before the mount.
+
+A sandbox runs this command, from the same image as the guest's (:mod:`bob.agent.inside.host_checks`). A guest then
+mounts the recovered disk. Several states may lead to the same recovered disk, which needs only one mount. As a control,
+the guest itself runs the command for some states, and bob compares the outcomes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,8 +23,8 @@ STATE_SECONDS = 60.0  # for one state, before the sandbox counts as hung
 
 
 class RecoveredState(NamedTuple):
-    """A disk after the command. Equal ``digest`` means an equal disk. ``accesses`` are the command's; ``changed`` are
-    sectors that it changed, as (first sector, data)."""
+    """The disk that the command left of a crash state. Disks with an equal ``digest`` are equal. ``accesses`` has the
+    command's reads and writes. ``changed`` has the sectors that it changed, as (first sector, data)."""
 
     digest: str
     accesses: tuple[Access, ...]
@@ -31,8 +33,8 @@ class RecoveredState(NamedTuple):
 
 @dataclass(eq=False)
 class HostCheckers:
-    """The agent of a sandbox for one worker. After a failure ``agent`` is None, and guests run all commands. ``told``
-    gets the reason, once."""
+    """The ``agent`` in a sandbox on the host, which runs the commands of one worker. After a failure ``agent`` is None,
+    and guests run all commands. The function ``told`` gets the reason, once."""
 
     agent: Agent | None
     told: Callable[[str], None]
@@ -44,7 +46,7 @@ class HostCheckers:
 
 
 class HostRecovery:
-    """The recovery of one workload's states by ``checkers``."""
+    """The recovery of one workload's crash states by ``checkers``, an agent on the host."""
 
     def __init__(
         self, checkers: HostCheckers, subject: Subject, base: Base, floor: Sequence[ByteRun], payload: bytes
@@ -67,7 +69,8 @@ class HostRecovery:
             checkers.fail(failure)
 
     def recover(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[RecoveredState] | None:
-        """Return each state recovered; None if the sandbox cannot. ``payload`` is the whole payload."""
+        """Return the recovered disk of each state. Return None if the sandbox cannot recover them. ``deltas`` are
+        recipes of the states, and ``payload`` has all contents that they refer to."""
         new, self._sent = payload[self._sent :], len(payload)
         if (agent := self._checkers.agent) is None:
             return None
@@ -90,8 +93,9 @@ class HostRecovery:
 
 
 class GuestPayload:
-    """The payload as a guest has it: parts of the composer's in their order, and between them what programs on the host
-    wrote. Each content that they wrote is sent once."""
+    """The payload as a guest has it. A payload holds the contents that the recipes of crash states refer to. The
+    guest's payload has all parts of the composer's payload in their order. Between these are the contents that programs
+    on the host wrote. Each of these contents is sent once."""
 
     def __init__(self, length: int) -> None:
         self._known = self._end = length // SECTOR_BYTES  # sectors of the composer's payload, and of the guest's
@@ -100,7 +104,7 @@ class GuestPayload:
         self._unsent: list[bytes] = []
 
     def extend(self, payload: bytes) -> None:
-        """Add what is new of the composer's whole ``payload``."""
+        """Take the composer's whole ``payload``, and add the part of it that is new since the last call."""
         first, end = self._known, len(payload) // SECTOR_BYTES
         if first < end:
             self._parts.append((first, end, self._end))
@@ -108,7 +112,8 @@ class GuestPayload:
             self._known, self._end = end, self._end + end - first
 
     def runs(self, delta: Sequence[ByteRun]) -> list[ByteRun]:
-        """Return the runs of ``delta`` with places in the guest's payload."""
+        """Return the runs of ``delta``, the recipe of a state, with other positions: those of its contents in the
+        guest's payload."""
         if not self._parts or all(first == place for first, _end, place in self._parts):
             return list(delta)
         placed: list[ByteRun] = []
@@ -124,7 +129,8 @@ class GuestPayload:
         return placed
 
     def put(self, sector: int, data: bytes) -> ByteRun:
-        """Return a run of ``data`` at ``sector``."""
+        """Add ``data`` to the guest's payload, unless it has this content. Return a run that puts the data at
+        ``sector`` of a disk."""
         if data not in self._placed:
             self._placed[data] = self._end
             self._unsent.append(data)
@@ -132,6 +138,6 @@ class GuestPayload:
         return sector, self._placed[data], len(data) // SECTOR_BYTES
 
     def unsent(self) -> bytes:
-        """Return what the guest lacks, once."""
+        """Return the part of the payload that the guest lacks. From then on, the guest counts as having it."""
         new, self._unsent = b"".join(self._unsent), []
         return new

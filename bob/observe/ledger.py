@@ -58,8 +58,8 @@ class LedgerMounts:
     ``outcomes`` has only trusted outcomes. An *audit* compares the scratch image with its base. After a successful
     audit, bob trusts all states that it has mounted for this workload. After :meth:`believe_all`, it trusts all other
     states, too. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance decides
-    which workload comes first. ``here`` has only the states that were mounted for this workload.
-    ``on_host`` has the states that the host recovered since they were settled."""
+    which workload comes first. ``here`` has only the states that were mounted for this workload. ``on_host`` has the
+    states that the host has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -85,7 +85,8 @@ class LedgerMounts:
     ) -> dict[int, MountedState]:
         """Mount the states of ``batch``. With ``audit``, or if an audit is due, compare the scratch image with its base
         afterwards. If a state's disk was already mounted for another workload, recall its outcome instead of a mount.
-        States in ``anew`` are always mounted. If ``in_guest``, the guest runs the file system's check."""
+        States in ``anew`` are always mounted. If ``in_guest``, the guest itself runs the file system's check before the
+        mount, not the host."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}
@@ -124,6 +125,7 @@ class LedgerMounts:
         self.outcomes.update(self._ledger.found)
 
     def believe_own(self) -> None:
-        """Distrust what was predicted or recalled, and what only the host recovered."""
+        """Distrust all outcomes that bob predicted, or recalled from another workload. Also distrust those of states
+        that only the host has recovered."""
         own = self.here - self._only_on_host
         self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in own}

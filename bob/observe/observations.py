@@ -44,7 +44,7 @@ class ExploredState(NamedTuple):
 
     @property
     def whole_states(self) -> int:
-        """The number of represented states without torn writes; a lower bound if they were not counted."""
+        """The number of represented states without torn writes. If they were not counted, it is a lower bound."""
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 

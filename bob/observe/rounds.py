@@ -353,8 +353,9 @@ class Rounds:
         self.ledger.rank(range(first, len(self.ledger.states)))
 
     def settle(self) -> None:
-        """Mount the chosen controls: some predicted states, and some whose outcome comes from another workload. If each
-        has the expected outcome, trust all outcomes. Raises the errors of :meth:`observe`."""
+        """Mount the chosen controls: some predicted states, some states whose outcome comes from another workload, and
+        some that the host has recovered. If each has the expected outcome, trust all outcomes. Raises the errors of
+        :meth:`observe`."""
         chosen = {*self.controls.chosen, *self.ledger.easiest()} - self.mounts.mounted
         again = self.controls.of_recalled(self.mounts.recalled)
         on_host = self.controls.of_recovered(sorted(self.mounts.on_host))

@@ -55,7 +55,8 @@ class Session:
     (:mod:`bob.observe.leftovers`): mounted states then have leftovers. If ``closely``, outcomes include everything that
     a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a sandbox on the host runs the file
     system's check if it can, and the guest mounts each recovered disk once.
-    """
+
+    A state comes as a delta: runs of sectors, whose contents are in the ``payload``. The payload only grows."""
 
     def __init__(
         self,
@@ -111,9 +112,9 @@ class Session:
         """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
 
         With ``audit``, the guest also compares the scratch image with its base, which takes as long as some mounts.
-        Without ``audit``, the caller must not trust the answer before a later call with ``audit``. If ``in_guest``,
-        the guest does everything that a boot would do. Raises AgentBroken if the trace lacks reads that the device
-        counted."""
+        Without ``audit``, the caller must not trust the answer before a later call with ``audit``. If ``in_guest``, the
+        guest itself runs the file system's check before the mount, even if the host could. Raises AgentBroken if the
+        trace lacks reads that the device counted."""
         recovered = None if in_guest or self._host is None else self._host.recover(deltas, payload)
         if recovered is None:
             return self._mount(deltas, payload, audit=audit)

@@ -100,7 +100,7 @@ def new_places(gap: Gap) -> NDArray[np.intp]:
 
 
 class _SectorKinds:
-    """The cause that each sector of a plan stands for, by what the sector contains."""
+    """A finder of the cause that a sector stands for, by what the writes of the plan put into it."""
 
     def __init__(self, plan: Plan, subject: Subject) -> None:
         self._plan = plan

@@ -89,8 +89,9 @@ _OF_NAMES = (
 
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
-    """Return the kind of call that ``operation`` is. ``step`` has the tree after it, which shows whether the call is of
-    a file or of a directory. Return None if the operation neither changes nor syncs anything that counts here."""
+    """Return the kind of call that ``operation`` is. ``step`` has the tree after the operation; it shows whether a
+    synced path is a file or a directory. Return None if the operation neither changes nor syncs anything that counts
+    here."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
