@@ -1,6 +1,6 @@
 """The controls of predictions. A control is a crash state with a predicted outcome that bob mounts all the same, before
-it trusts any prediction. The easiest state of each outcome is a control, since it becomes the witness of the outcome.
-The other controls are a sample, at the requested rate."""
+it trusts any prediction. The easiest state of each outcome is a control, since bob shows this state to the user if the
+outcome breaks a claim. The other controls are a sample, at the requested rate."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -227,8 +227,8 @@ class Rounds:
 
     def _mix(self, found: Mixtures, mixture: Mixture, rows: Sequence[CrashState], chance: Random) -> int:
         """Mount the members ``rows`` of ``mixture``, and then random members. Take the mixture if each mounted member
-        shows what the mixture predicts. Return the number of mounts, but count only one for the random members: the
-        audit wants the others."""
+        shows what the mixture predicts. Return the number of mounts. Of the random members, only one counts: further
+        ones are controls at the rate of the audit, which do not use up the budget of mixtures."""
         assert self._effort.mixing is not None
         mounted = len(rows)
         pure = [state for state in rows if self._is_pure(mixture, state)]

@@ -214,9 +214,9 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return the part of a mounted state that sessions for other workloads may use, or None. After readahead, it is
-        None: then this session knows only of its watched sectors whether recovery used them. So other sessions cannot
-        predict from it."""
+        """Return the part of a mounted state that sessions for other workloads may use. Return None if the kernel read
+        blocks ahead. In that case, this session knows for its watched sectors whether recovery used them, but for no
+        others. So sessions that watch other sectors cannot predict from the state."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:

@@ -100,8 +100,9 @@ class TornCourses:
 
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
-    """Divide ``cube`` by the last of ``layers`` that is on the disk, and yield the cubes whose states show ``content``.
-    ``layers`` are the writes to one sector, the last one first, each as a part and the number of its content."""
+    """Divide ``cube``, and yield the cubes whose states have ``content`` in one sector. ``layers`` are the writes to
+    that sector, the last one first, each as a part and the number of its content. The last of them that is on the disk
+    decides the sector's content."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

@@ -1,5 +1,5 @@
-"""The documents of workloads and finishes in run directories and witnesses (docs/formats.md). Operations are in the
-one-line language."""
+"""The documents of workloads and finishes (the ends of recordings) in run directories and witnesses (docs/formats.md).
+They have each operation as a line of text (:mod:`bob.workload.language`)."""
 
 from __future__ import annotations
 

@@ -261,9 +261,10 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 def _beside(history: History, reading: Reading) -> Damage | None:
     """Return damage that counts as collateral; None if there is none.
 
-    First comes damage to things that no operation was to change, unless its only suspect has an atomicity property,
-    which it then breaks. Otherwise return damage that one of several operations with atomicity properties did, if Table
-    1 has no common row for these, and bob does not know any of them to be partial."""
+    First comes damage to things that no operation was to change. It does not count if its only suspect has an atomicity
+    property, since the damage then breaks that property. Otherwise return damage that one of several operations did, if
+    each of them has an atomicity property. It counts only if these are different rows of Table 1, and if bob does not
+    know any of the operations to be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (
