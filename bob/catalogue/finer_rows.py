@@ -103,11 +103,11 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 def durability_rows() -> Iterator[Property]:
     """Yield a row for each part of earlier changes that a call may make durable. Its name is ``CALL.WHAT``
-    (probes/rows/durability.toml), and the call ends the workload.
+    (probes/rows/durability.toml). The workloads of the row end with the call.
 
-    A model of a file system uses the same words as the names of rows. There a word may cover more cases than its row
-    tests: rows about data test only overwrites and zeros. After the sync of a directory, rows test only files in that
-    directory."""
+    A model of a file system uses the same words as the names of rows. In a model, a word may cover more cases than its
+    row tests. Rows about data test only overwrites and zeros. After the sync of a directory, rows test only files in
+    that directory."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with this call

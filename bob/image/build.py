@@ -29,9 +29,9 @@ def ensure(name: str, progress: Callable[[str], None]) -> Image:
 
 
 def named(name: str) -> Image | Recipe:
-    """Return what has this ``name``: an image with a user's own kernel (IMAGE+RELEASE), which must exist already, or
-    the recipe of any other image. Raises UsageError if ``name`` is unknown, MalformedError if its recipe cannot be
-    used."""
+    """Return the image ``name`` if it is one with a user's own kernel (IMAGE+RELEASE); such an image must exist
+    already. For any other name, return the recipe ``name``. Raises UsageError if ``name`` is unknown, MalformedError if
+    its recipe cannot be used."""
     if OWN not in name:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]

@@ -25,9 +25,9 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in an observation that no set of whole operations explains. If it has ``suspects``, a suspect was done
-    only in part, or did more than it should. Suspects are numbers of operations. ``part`` is the damaged part of that
-    operation's effect. It is None for collateral damage: damage to something that no operation was to change."""
+    """Something in an observation that no set of whole operations explains. ``suspects`` are the numbers of operations.
+    If there are any, one of these operations was done only in part, or did more than it should. ``part`` is the damaged
+    part of its effect. It is None for collateral damage: damage to something that no operation was to change."""
 
     suspects: frozenset[int]
     about: str
