@@ -99,8 +99,9 @@ class Way:
 
     @property
     def cross(self) -> Cross | None:
-        """The common verdict of the real file systems on this way. One file system that confirms the way is enough.
-        None if bob tried no real file system."""
+        """The verdict of all real file systems together on this way. It is CONFIRMED if one of them confirms the way.
+        Otherwise it is their verdict if they agree, and OPEN if they do not. It is None if bob tried no real file
+        system."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)

@@ -199,9 +199,9 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(
     graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Return a minimal set of the ``promised`` clauses that together forbid an observation. The crash may have come
-    after any of the numbers ``returned`` of operations. Raises Undecided after ``most`` steps
-    (:meth:`Implications.is_allowed`)."""
+    """Return a minimal set of the ``promised`` clauses that together forbid an observation. The crash came after one of
+    the operations ``returned`` had returned (0: before the first return), and it is unknown which. The clauses forbid
+    the observation at each of these times. Raises Undecided after ``most`` steps (:meth:`Implications.is_allowed`)."""
     least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
         # Drop a clause for good if the other clauses forbid the observation without it.

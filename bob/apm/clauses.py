@@ -297,8 +297,8 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives from observations, in the order of a model file. ``JOURNALED``, ``SYNCED``
-    and orders with the exception ``unless_synced`` are left out."""
+    """Return all clauses that bob derives from observations, in the order of a model file. It derives neither
+    ``JOURNALED`` and ``SYNCED``, nor variants of orders that have ``unless_synced``."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -314,7 +314,7 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """Return all clauses that a model file may have, except for orders with the exception ``unless_synced``."""
+    """Return all clauses that a model file may have, but without the variants of orders that have ``unless_synced``."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 

@@ -68,9 +68,11 @@ def derive(
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
     """Return the model of one configuration (file system and disks), from at least one observed workload. With a
-    ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model. The workloads
-    ``refuting`` are special: they may refute any clause, but they count as tests only for ``RARE_CLAUSES`` and in
-    ``RARE`` circumstances (:mod:`bob.apm.circumstances`)."""
+    ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model.
+
+    The workloads ``refuting`` may refute any clause. They show that a clause held only in two cases. First, they do so
+    for a clause of ``RARE_CLAUSES`` that no other workload tests. Second, for any clause, they add the circumstances
+    ``RARE`` to those in which it was tested (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()

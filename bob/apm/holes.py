@@ -18,8 +18,9 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """One explanation of a hole. The micro-operations ``lost``, which set sizes, did not persist. ``breaks`` has, for
-    each fill (zeros or stale data), the clauses that are broken if the hole shows this fill."""
+    """One explanation of a hole. It says that the micro-operations ``lost`` did not persist; these would have set sizes
+    of the file. ``breaks`` has, for each fill (zeros or stale data), the clauses that are broken if the hole shows this
+    fill."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -27,9 +28,10 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or grows the
-    file over it. ``sizes`` has micro-operations of appends to the piece that set the file's size. A micro-operation is
-    under each key that names the part of its append where the piece lies, and also under ANYWHERE."""
+    """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or that grows
+    the file over it. ``sizes`` has the micro-operations of appends to the piece that set the file's size. Its keys are
+    parts of an append: each has the appends whose part the piece lies in. The key ANYWHERE has all of these
+    micro-operations."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]
@@ -39,8 +41,8 @@ class Hole:
         return self.sizes[AppendPart.ANYWHERE]
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
-        """Return the clauses that are broken if the hole shows ``fill``. ``there`` are the micro-operations that
-        persisted; the data of the hole did not."""
+        """Return the clauses that are broken if the hole shows ``fill``. The micro-operations ``there`` have persisted,
+        but the data of the hole has not."""
         found = {Never(ChangeKind.APPEND, fill, where) for where, sizes in self.sizes.items() if sizes & there}
         if fill is Fill.STALE and self.kind is not None:  # if another change made the file so long, zeros are right
             found.add(Never(self.kind, fill))
@@ -60,7 +62,7 @@ class Hole:
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
     """Return the hole that the piece ``cell`` of a file becomes if its data is missing. If micro-operation ``since``
-    cut the piece off, only data written later is missing (-1: all data is)."""
+    cut the piece off, only data that was written after the cut is missing. If ``since`` is -1, all data is."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]

@@ -1,5 +1,6 @@
-"""A model: its clauses, how each of them stands, and which ones it promises. Models are stored as ``bob.apm/1``
-(docs/formats.md)."""
+"""A model of what a file system may leave after a crash. It has *clauses*, which are promises about crash states. For
+each clause, it has the results of the clause's tests, and whether the model promises the clause. Models are stored as
+``bob.apm/1`` (docs/formats.md)."""
 
 from __future__ import annotations
 

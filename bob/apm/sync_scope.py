@@ -1,5 +1,6 @@
-"""Find the changes that calls sync by file, directory or range, and not as part of the whole file system. Changes are
-named by their indexes in ``made``. The operations of the finish, which ends a workload, count as calls, too."""
+"""Find the changes of a workload that some call syncs by file, directory or range, and not only as part of the whole
+file system. The functions get all changes of the workload as ``made``, and return indexes into this list. The
+operations of the finish, which ends a workload, count as calls, too."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of files that some call syncs only in part, by sync_file_range, O_SYNC and such. The call may
-    be the changing call itself, or a later one."""
+    """Return the changes of files that some call syncs only in part, for example by sync_file_range or by a write with
+    O_SYNC. That call may be the operation that makes the change, or a later one."""
     last: dict[int | None, int] = {None: 0}  # by file: the last operation that syncs only a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -28,8 +29,8 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether a later sync_file_range syncs only a later part of the append ``change``: it begins behind the
-    byte ``before``, where the append begins."""
+    """Return whether a later sync_file_range syncs only a later part of the append ``change``: its range begins behind
+    the byte ``before``, where the append begins."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -37,8 +38,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes whose file or directory is synced by the changing call itself or by a later call. If a synced
-    file got a name in a directory, all changes in that directory count, too."""
+    """Return the changes whose file or directory is synced by itself, either by the operation that makes the change or
+    by a later one. If a synced file got a name in a directory, all changes in that directory count, too."""
     last: dict[int, int] = {}  # by file or directory: the last operation that syncs it, or a file that got a name in it
     last_of_all = 0  # the last operation that syncs an unknown file
     named: dict[int, set[int]] = {}
@@ -60,10 +61,10 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that a file system may write into the log of another file. These are first the changes of
-    files that earlier calls synced. If such a file gets or loses a name, all changes in its directories count, too, and
-    also the changes in directories that are made there (fs/btrfs/tree-log.c, btrfs_log_new_name and
-    btrfs_log_all_parents)."""
+    """Return the changes that a file system may write into the log of another file (btrfs). First, these are the
+    changes of files that an earlier call synced. If such a change gives a file a name or takes a name away, then all
+    changes in that name's directory count, too. The same is true for all changes in a directory that is made there
+    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)
@@ -88,8 +89,8 @@ def elsewhere(history: History, finish: Sequence[ops.Operation], change: Operati
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """Yield each call from operation ``first`` on that syncs a single file or directory. Each item has the number of
-    the operation, the operation, and the number of the file in the history (None: unknown)."""
+    """Yield each call that syncs a single file or directory, beginning with operation ``first``. Each item has the
+    number of the operation, the operation, and the number of the synced file in the history (None: unknown)."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path):

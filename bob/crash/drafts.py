@@ -106,10 +106,10 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Return where bob tears write ``index``. Each number is a count of units before the tear; the numbers ascend. For
-    a write of up to 64 units these are all boundaries between units. For a longer write they are the first and last
-    eight, the powers of two, and sector boundaries. For a write of more than 64 sectors, up to 64 boundaries of the
-    device's 4 KiB blocks replace the sector boundaries."""
+    """Return the points where bob tears write ``index``, ascending. A point is the number of the write's atomic units
+    before the tear. A write of up to 64 units is torn at all boundaries between its units. A longer write is torn at
+    the first and the last eight boundaries, at powers of two, and at boundaries of sectors. If a write has more than 64
+    sectors, up to 64 boundaries of the device's 4 KiB blocks replace the boundaries of sectors."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)

@@ -172,7 +172,8 @@ class Composer:
         return self._payload.contents.take(vector)
 
     def content(self, place: int, number: int) -> bytes:
-        """Return the 512 bytes that :meth:`contents` calls ``number`` in the sector ``sectors[place]``."""
+        """Return the 512 bytes in the sector ``sectors[place]`` of those states for which :meth:`contents` has
+        ``number`` at index ``place``."""
         return self._payload.sector(number - 1) if number else self._ground(int(self.sectors[place]))
 
     @cached_property

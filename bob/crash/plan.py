@@ -1,5 +1,5 @@
-"""The plan of the crash states of a trace, or of its last part. It says which states are legal, the order of the
-search, and what they contain."""
+"""The plan of the crash states of a trace, or of its last part. It has the legal states, the order in which bob tries
+them, and their contents."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace: ``legal`` has the states of whole writes, ``parts`` also the torn states. If the
-    plan is of the last part of a trace, ``earlier`` is the number of growth points before that part."""
+    """The crash states of one trace. ``legal`` has the states of whole writes, and ``parts`` has the torn states, too.
+    A plan may be of the last part of a trace only. Then ``earlier`` is the number of growth points (times when the set
+    of possible states changes) before that part."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -48,7 +49,9 @@ class Plan:
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """Return the plan of the states that a crash at the time ``at`` can leave. Raises as :func:`after_return`."""
+        """Return the plan of the states that a crash at the time ``at`` can leave. ``operations`` is the number of the
+        workload's operations. Raises RecordingError if ``at`` is the end, and the recording does not say when the last
+        operation returned."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -60,8 +63,8 @@ class Plan:
         return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
-        """Return the search of up to ``budget`` single states. With ``torn=True`` it yields only states with torn
-        writes, with False only states of whole writes, and with None both."""
+        """Return a search of up to ``budget`` states, one by one. If ``torn`` is True, it yields only states with torn
+        writes; if False, only states of whole writes; if None, both."""
         return StateSearch(
             self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn
         )
@@ -74,8 +77,8 @@ class Plan:
         return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
-        """Return what ``state`` changes in the base, as pairs of first sector and data. The floor (the writes that are
-        durable in every state) comes first."""
+        """Return the difference between ``state`` and the base, the medium before the recording, as pairs of first
+        sector and data. The writes that are durable in every state come first."""
         delta = self.composer.delta(state)
         payload = self.composer.payload_since(0)
         return [

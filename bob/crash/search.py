@@ -46,8 +46,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateKind:
-    """A kind of state. At each of its turns, the search takes ``turn`` new states of the kind. ``tears`` says that the
-    states may be torn."""
+    """A kind of state. When it is the turn of this kind, the search takes ``turn`` new states from ``drafts``.
+    ``tears`` says that the states may be torn, and ``endless`` that the drafts never end."""
 
     name: str
     turn: int
@@ -59,11 +59,11 @@ class _StateKind:
 class StateSearch(Iterator[Candidate]):
     """A search of ``trace``: an iterator of up to ``budget`` candidates. Equal arguments give equal candidates.
 
-    ``points`` are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the
-    indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True) or only states
-    without (False). ``legal_writes`` and ``legal_sectors`` count all legal states, as
-    :func:`bob.crash.legal.count_writes` and ``count_sectors`` do.
-    """
+    ``points`` are the growth points of ``trace``, the times when the set of possible crash states changes
+    (:mod:`bob.crash.legal`). They depend on the device model, ``composer.model``. ``focus`` has, for each operation
+    that wrote data, the indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True)
+    or only states without (False). ``legal_writes`` is the number of legal states of whole writes, and
+    ``legal_sectors`` the number of all legal states, torn ones included."""
 
     def __init__(
         self,
@@ -94,8 +94,8 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """The number of legal states of whole writes that the candidates so far cover: those whose contents equal the
-        contents of a candidate."""
+        """The number of legal states of whole writes that bob knows once each candidate so far has an outcome: the
+        states whose contents equal the contents of a candidate."""
         return len(self._known_whole)
 
     @property
@@ -104,8 +104,9 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def exhaustive(self) -> str | None:
-        """The kind of legal states that are all explored once each candidate has an outcome. "writes" means all states
-        of whole writes, "sectors" also all torn states, and None neither."""
+        """The kind of legal states that are all explored once each candidate so far has an outcome. "writes" means
+        all states of whole writes, "sectors" means all states, torn ones included, and None means that neither is
+        complete."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

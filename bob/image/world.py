@@ -31,8 +31,8 @@ mkfs.erofs --quiet --preserve-mtime -x-1 --exclude-path=.bob --exclude-regex='^(
 
 def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str], None]) -> Path | None:
     """Return the disk with a world that has ``packages``, for guests of ``image``. If the cache lacks such a world,
-    build it first. Return None if ``packages`` is empty. Raises UsageError for a package that the suite lacks,
-    MissingProgramError or ImageError."""
+    build it first. Return None if ``packages`` is empty. Raises UsageError if Debian's suite lacks a package. Raises
+    MissingProgramError if this machine lacks a program that the build needs, and ImageError if the build fails."""
     if not packages:
         return None
     for package in packages:

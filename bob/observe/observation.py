@@ -23,12 +23,12 @@ class Node:
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
     ``fault`` is the error if a part of this file or directory could not be read. ``unseen`` is True if a limit of bob,
     not the kernel, is the cause of the fault. A file beyond the length limit has no ``content``. Instead, ``pieces``
-    has its parts that are not zero, by the offset of their first byte. Only a close look fills ``flags`` (chattr's
-    flags) and ``project``.
+    has its parts that are not zero, by the offset of their first byte.
 
     ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs.
     Older runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base
-    image was made."""
+    image was made. ``flags`` (chattr's flags) and ``project`` (the project ID) are 0 unless bob's agent read the files
+    *closely* (:class:`bob.agent.inside.look.Look`)."""
 
     kind: str
     inode: int = 0

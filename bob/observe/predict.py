@@ -42,11 +42,11 @@ class Contradiction(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadNode:
-    """A node of the tree of reads. It stands for the states that agree in everything that recovery has read so far and
-    not forgotten. In all of them recovery next reads ``places``, indexes of sectors. A node with ``places`` has a child
-    for each content that recovery found there (``by_content``). If the node ``forgets``, several contents lead to one
-    child. A node without further reads has an ``outcome``; ``source`` is the number of the mounted state that gave
-    it."""
+    """A node of the tree of reads. It stands for all states whose reads so far had the same contents, apart from
+    contents that recovery has forgotten. In all these states, recovery next reads the sectors ``places`` (indexes). A
+    node with ``places`` has a child for each content that recovery found there (``by_content``). If the node
+    ``forgets``, several contents lead to one child. A node without further reads has an ``outcome``; ``source`` is the
+    number of the mounted state that gave this outcome."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
@@ -58,8 +58,8 @@ class ReadNode:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The place where a state leaves the known tree. The state has ``content`` in the sectors that recovery reads next
-    at ``node``, and no mounted state had this content there."""
+    """The point where a state leaves the known part of the tree of reads. At ``node``, recovery reads certain sectors
+    next. The state has ``content`` in them, and no mounted state had this content there."""
 
     node: ReadNode
     content: bytes
@@ -74,8 +74,8 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The tree of the reads of a workload's mounted states, from ``root`` on. States at one node may have read
-    different sectors, or the same sectors in another order. ``forgets`` is True if some node forgets."""
+    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. Two states at one node
+    need not have read the same sectors, nor in the same order. ``forgets`` is True if some node forgets."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()
@@ -85,8 +85,8 @@ class ReadTree:
         self._partings: list[tuple[ReadNode, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
-        """Return the outcome of a state; if the tree does not have it, return the state's gap. The search begins at
-        ``gap``, which an earlier call has returned."""
+        """Return the outcome of a state. If the tree does not have the outcome, return the gap where the state leaves
+        the tree. ``gap`` is the result of an earlier call for this state; the search goes on from there."""
         found = self.leaf(contents, gap)
         if isinstance(found, Gap):
             return found
@@ -106,9 +106,9 @@ class ReadTree:
     def add(
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
-        """Add the mounted state with number ``source``: its reads in order, none of them twice, and its outcome.
-        ``left`` has its leftovers, if recovery ``forgets`` some reads. Raises Contradiction if a state with the same
-        reads had another outcome."""
+        """Add the mounted state with number ``source``, with the ``outcome`` of its recovery. ``read`` has the sectors
+        that it read, in order; none occurs twice. ``left`` says what recovery left on the disk; it is None if the file
+        system forgets nothing. Raises Contradiction if a state with the same reads had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
@@ -171,9 +171,9 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Return, for each access, which of ``sectors`` (ascending) it read, in the order of use. The result has indexes
-    into ``sectors``. It leaves out sectors that were written or read before. If no sector of an access remains, it
-    leaves out that access."""
+    """Return what each access read: one array for each access, with indexes into ``sectors`` (which ascend). The arrays
+    are in the order in which recovery used the data. A sector counts only at its first access, and only if that access
+    read it. An access without such a sector is left out."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

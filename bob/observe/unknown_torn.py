@@ -1,5 +1,6 @@
-"""The causes why the outcomes of torn states are unknown. bob draws some random torn states with an unknown outcome.
-The cause is what recovery, or the look at the files, reads in them, and did not read in any mounted state."""
+"""The causes why the outcomes of torn states are unknown. bob draws random legal states, does not mount them, and finds
+the torn states whose outcome it cannot predict. In such a state, recovery or bob's look at the files would read a
+sector with contents that no mounted state had there. The kind of these contents is the cause."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,10 +28,18 @@ class TornCause(StrEnum):
     not file data. ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a place
     without earlier data, and ``OVERWRITTEN`` is data over other data.
 
-    The other causes are these. ``BUDGET``: the state is in a mixture (:mod:`bob.observe.mixtures`) that would take too
-    many mounts. ``MIXED``: the state is in a known mixture, but bob does not judge the claim sector by sector.
-    ``UNJUDGED``: it is in a mixture, and bob judges no claim about this mixture sector by sector. ``UNMOUNTABLE``: the
-    state does not mount. ``UNCOUNTED``: bob knows the state's outcome, but cannot count all such states."""
+    The next three causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
+    states that differ only in sectors of file data. Each of these sectors is from before a write or from after it. bob
+    mounts a few states of a mixture, and predicts the other states. The mounted states have every combination of any
+    two sectors. If two wrong sectors are enough to break a claim, the mounted states decide about the claim for the
+    whole mixture. bob then judges the claim *sector by sector*.
+
+    ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``MIXED``: bob can predict the
+    state, but cannot judge this claim sector by sector. ``UNJUDGED``: in this mixture, bob cannot judge any claim
+    sector by sector, so it predicts nothing.
+
+    The last two causes are these. ``UNMOUNTABLE``: the state does not mount. ``UNCOUNTED``: bob knows the state's
+    outcome, but cannot count all such states."""
 
     JOURNAL = "journal"
     METADATA = "metadata"
@@ -62,8 +71,9 @@ def causes_of_unknown(
 ) -> tuple[CauseCount, ...]:
     """Return the causes why torn states are unknown, from a sample of torn states. The most frequent cause comes first.
 
-    ``of_mixtures`` returns the cause for a state in a mixture, by its contents; None for other states. ``is_mounted``
-    says whether an outcome is one of a state that mounts. ``counted`` is the number of torn states that are known."""
+    ``of_mixtures`` gets the contents of a state. If the state is in a mixture (:class:`TornCause`), it returns the
+    cause why the state does not count, otherwise None. ``is_mounted`` says whether states with a certain outcome mount.
+    ``counted`` is the number of legal torn states that bob has counted as known."""
     random = Random(f"{seed} unknown")
     drawn = (plan.parts.legal.sample(Cube(), random) for _ in range(SAMPLED))
     found, blocks, mounting = Counter[TornCause](), _SectorKinds(plan, subject), 0
@@ -88,8 +98,8 @@ def causes_of_unknown(
 
 def new_places(gap: Gap) -> NDArray[np.intp]:
     """Return the sectors whose content is new at this gap (a read that found a content which no mounted state had
-    there). These are the sectors that differ from the most similar known content. If no content is known there, return
-    all sectors of the read."""
+    there). They are the sectors that differ from the most similar content that a mounted state had there. If no mounted
+    state read there, return all sectors of the read."""
     if gap.node.places is None:
         return np.zeros(0, dtype=np.intp)
     content = np.frombuffer(gap.content, dtype=np.int32)
@@ -100,7 +110,8 @@ def new_places(gap: Gap) -> NDArray[np.intp]:
 
 
 class _SectorKinds:
-    """A finder of the cause that a sector stands for, by what the writes of the plan put into it."""
+    """A classifier of sectors. It finds the cause that belongs to a sector, from the data that the plan's writes put
+    there."""
 
     def __init__(self, plan: Plan, subject: Subject) -> None:
         self._plan = plan

@@ -1,8 +1,7 @@
-"""Classify what a program relies on by the words of ALICE (OSDI'14, Table 3a).
+"""Name, in the words of ALICE (OSDI'14, Table 3a), the assumptions about file systems that a program relies on.
 
 *Safe file flush* is the assumption that an fsync of a new file also makes its name durable. *Safe rename* is the
-assumption that an append persists before a later rename of the file.
-"""
+assumption that an append persists before a later rename of the file."""
 
 import re
 from collections.abc import Iterable
@@ -30,7 +29,8 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
     """Return ALICE's word for what the program relies on according to an ``explanation``, or "" if no word fits.
-    ``told_by`` is the call that wrote the output (None: the last call)."""
+    ``told_by`` matters only for durability. It is the call that wrote the program's last output before the crash, so
+    effects of earlier calls should be durable. If it is None, effects of all calls should be durable."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]

@@ -64,7 +64,8 @@ class Job:
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        """Note that the second guest was lost, too, or that bob itself failed; ``trace`` is then bob's traceback."""
+        """Record that the job failed, because the second guest was lost, too, or because bob itself failed. If bob
+        itself failed, ``trace`` is its traceback. A job that cannot record this raises ``error``."""
         raise error
 
 

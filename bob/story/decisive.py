@@ -1,5 +1,5 @@
-"""The deciding writes of a violation, in words. A write decides if the violation goes away when only this write has
-another fate (:func:`bob.crash.neighbours.causes`)."""
+"""The decisive writes of a violation, in words. A write is *decisive* if the violation goes away when this write alone
+has another fate, for example if it is not lost (:func:`bob.crash.neighbours.causes`)."""
 
 from collections.abc import Sequence
 
@@ -18,8 +18,8 @@ def decisive(line: CrashTimeline) -> str:
 
 
 def in_words(line: CrashTimeline) -> str:
-    """Return the deciding writes in words. If no write is known to decide, return how many of the unflushed writes were
-    lost, torn, or on the disk."""
+    """Return the decisive writes in words. If no write is known to be decisive, return how many of the unflushed writes
+    were lost, torn, or on the disk."""
     decisive = [one for one in line.writes if one.decides]
     if len(decisive) == 1:
         return _fate(decisive[0])

@@ -140,7 +140,8 @@ class History:
     """For each operation, the last operation that had returned when it began, if that is not the previous operation."""
 
     def after(self, number: int) -> HistoryStep:
-        """Return the step after operation ``number``. For operations of the finish, return the last step."""
+        """Return the step after operation ``number``. The operations of a finish (the end of a recording, after the
+        workload's own operations) have no steps. For such an operation, return the last step."""
         return self.steps[min(number, len(self.steps) - 1)]
 
 

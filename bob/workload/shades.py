@@ -1,11 +1,16 @@
 """Shades, which make operations that write to one place differ in every byte.
 
-An operation writes cells of 16 characters (:mod:`bob.workload.pattern`). *Shade* n replaces each character by the n-th
-character after it in an alphabet. The alphabet of a position in the cell has all printable characters but one: the
-character that the stale medium has at that position. So no byte is zero or stale, and two shades differ wherever plain
-cells agree. Plain cells of two operations may also coincide in a digit of their numbers; then one of the operations
-takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at shade 0, which is plain text.
-Operations of the initial tree begin at shade 32."""
+An operation writes cells of 16 characters (:mod:`bob.workload.pattern`). In *shade* n, each character of a cell is
+replaced by the n-th character after it in an alphabet. The alphabet of a position in the cell has all printable
+characters but one: the character that the stale medium has at that position. So no byte is zero or stale.
+
+Suppose that two operations with different shades write to the same place. Wherever their plain cells have the same
+character, the shades make it two different bytes. But their plain cells also have different digits, from the numbers of
+the operations, and the shades may turn two different digits into the same byte. In that case one of the operations
+takes a further shade.
+
+From shade ``ALPHABET`` on, the shades repeat with the highest bit of each byte set. Operations begin at shade 0, which
+is plain text. Operations of the initial tree begin at shade 32."""
 
 from __future__ import annotations
 
@@ -82,12 +87,12 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at ``start``. ``word``
-        stands for the operation in its cells.
+        """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at offset ``start``.
+        ``word`` has the four characters of the operation's number in its cells.
 
-        Every written byte differs from the bytes of earlier writes to the same place. A range that is too short for a
-        whole cell differs from all writes, as long as there are enough shades. Raises ValueError if no shade
-        remains."""
+        Every written byte differs from the bytes of earlier writes to the same place. If the range is too short for a
+        whole cell, its bytes also differ from all other writes, as long as there are enough shades. Raises ValueError
+        if no shade remains."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ
@@ -113,8 +118,9 @@ class Shades:
         return copied
 
     def shift(self, thing: Hashable) -> None:
-        """Record that an operation moves contents of the file ``thing`` to another offset. So later writes must differ
-        from all earlier ones. Raises ValueError if they cannot."""
+        """Record that an operation moves contents of the file ``thing`` to another offset. Later writes to the file
+        must then differ from all earlier ones, at any offset. Raises ValueError if there are not enough shades for
+        that."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
             raise ValueError(
                 "too many operations wrote to a file before it is shifted for bob to distinguish later ones"
@@ -144,8 +150,8 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """Return the shades that a write with cells of ``word`` cannot take: in these shades, a cell would agree in a byte
-    with one of the ranges ``others``."""
+    """Return the shades that a write with the characters ``word`` in its cells cannot take. In each of these shades,
+    some byte of its cells would be equal to the byte at the same position in the cells of ``others``."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

@@ -28,9 +28,9 @@ def serve(script: str, end: socket.socket) -> None:
     or at once if a fork would differ from a new Python. Each fork returns from this function, too, when its checker has
     ended.
 
-    Before the first fork, this process runs imports at the head of ``script``. It runs only those before the first
-    import of the program's own modules, because other lines may change what later imports do.
-    """
+    Before the first fork, this process runs the imports at the head of ``script``. It stops at the first line other
+    than an import, and at the first import of a module of the program itself. Such code may change what later imports
+    do, so it must run in each fork."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()

@@ -1,4 +1,5 @@
-"""The agent's end of the process that forks for a Python checker (:mod:`bob.agent.inside.forking_python`)."""
+"""The agent's side of a process that forks once for each run of a Python checker
+(:mod:`bob.agent.inside.forking_python`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guarantees that programs want, as claims.toml declares them, and what a model says about each."""
+"""Guarantees that programs want (*idioms*), as claims.toml declares them, and what a model says about each."""
 
 from functools import cache
 from pathlib import Path
@@ -46,7 +46,8 @@ class IdiomsDeclaration(Declaration, frozen=True):
 
 @cache
 def groups() -> tuple[IdiomGroup, ...]:
-    """Return the groups of all idioms, in the order of the file. Raises UsageError if the file is damaged."""
+    """Return all idioms that claims.toml declares, in the groups and the order of that file. Raises UsageError if the
+    file is damaged."""
     with mistakes_in(_FILE.name, _HINT):
         return declared(IdiomsDeclaration, toml(_FILE, _HINT)).group
 

@@ -1,5 +1,6 @@
-"""Show people what is known of a model's clauses: marks, matrices of orders, and guarantees that rest on several
-clauses."""
+"""Tables that show people how a model's clauses (promises about crash states) stand: whether the model promises each of
+them, and why. There are marks for single clauses, matrices of the clauses that order two changes, and guarantees that
+rest on several clauses."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """The standing of a clause: whether a model promises it, and why. Each value has a mark, the name of a colour
-    (page.css), and the meaning in words."""
+    """The standing of a clause: whether a model promises it, and why. Each value has a mark, the name of a colour in
+    page.css, and an explanation in words."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
@@ -58,8 +59,8 @@ class ClauseCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A table of clauses. Two words of a clause's name decide about its row and its column. A row is a label and its
-    cells."""
+    """A table of clauses of one form, such as orders. Two words of a clause's name decide about its row and its column.
+    Each of ``rows`` has a label and its cells."""
 
     title: str
     about: str
@@ -95,8 +96,8 @@ def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
 
 
 def orders(model: Model) -> Iterator[Matrix]:
-    """Yield one matrix of orders for each relation of two changes (same file, same directory, or neither). A row stands
-    for the kind of the earlier change, a column for the kind of the later one."""
+    """Yield three matrices of the clauses that order two changes: for changes of the same file, of the same directory,
+    and of neither. A row stands for the kind of the earlier change, a column for the kind of the later one."""
     for relation, (title, about) in _RELATIONS.items():
         rows = (
             (label(before), cells(model, clause_orders((before,), MODELLED_KINDS, (relation,))))

@@ -1,4 +1,4 @@
-"""Sets of operations that can have happened, as far as names can show.
+"""Judge which sets of operations can have happened, as far as names show it.
 
 A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move a
 name that does not exist (ENOENT), and to remove a nonempty directory (ENOTEMPTY). So a set with an operation that the
@@ -36,8 +36,8 @@ class _Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _NameStep:
-    """A change of names by operation ``number``. The file or directory ``thing`` comes to ``place``; a rename takes it
-    from the place ``old``."""
+    """A change of names by operation ``number``. After it, the name ``place`` leads to the file or directory ``thing``.
+    If the operation is a rename, ``old`` is the earlier name."""
 
     number: int
     act: _Act
@@ -47,8 +47,8 @@ class _NameStep:
 
 
 class OperationGroup:
-    """A group of operations that are judged together. ``places`` are the names that they change. Each set of these
-    operations that can have happened leaves one state of these names."""
+    """A group of operations that are judged together. ``places`` are all names that they change, and a *state* says
+    what each of these names leads to. Each set of these operations that can have happened leaves one state."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -78,8 +78,8 @@ class OperationGroup:
         return self._states is not None
 
     def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
-        """Return whether some possible set of operations explains what bob found at ``places``. ``found[i]`` has the
-        files that may be at ``places[i]``; None in place of a set allows any."""
+        """Return whether some possible set of operations explains the observed names. ``found[i]`` has the files that
+        the name ``places[i]`` may lead to; None in place of a set allows any file."""
         return self._states is None or any(
             all(there is None or value in there for there, value in zip(found, state, strict=True))
             for state in self._states
@@ -144,8 +144,9 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield the groups whose names, as ``seen`` after a crash, cannot come from any possible set of operations. If a
-    group is a part of another, only the smaller one is yielded. Groups with a ``torn`` operation are left out."""
+    """Yield each group whose names show, in the observation ``seen``, that no possible set of its operations can have
+    happened. If such a group contains a smaller one, only the smaller group is yielded. Groups with a ``torn``
+    operation are left out."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -156,16 +157,17 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
-    """Return, for each place of ``group``, the files and directories that may be there according to the observation
-    ``seen``. It is None for a place that the observation does not show."""
+    """Return, for each of the names ``group.places``, the set of files and directories (numbers in the history) that it
+    may lead to, according to the observation ``seen``. The set is {None} if the name does not exist. In place of a set,
+    None means that the observation does not show the name."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
     # If a name shows none of the files that it can have, the operations on that name report it.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """Return the groups of a workload. Groups by common names come before the larger groups by common files and
-    directories, since they have fewer suspects."""
+    """Return the groups of a workload. First come groups of operations on common names. Then come the larger groups of
+    operations on common files and directories, which have more suspects."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
@@ -179,8 +181,8 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return the group of the operations ``steps``. If that group has too many states, leave out each operation that
-    only makes or removes one name, if no other operation changes that name."""
+    """Return the group of the operations ``steps``. If that group has too many states, return a smaller group. It lacks
+    each operation that only makes or removes one name which no other operation changes."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
@@ -193,8 +195,8 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """Return further names that an operation depends on, besides those that it changes. They are the names of its file
-    and directories, and the names in a directory that it removes or replaces."""
+    """Return further names that an operation depends on, besides those that it changes. They are all names of its file
+    and of its directories, and the names in a directory that it removes or replaces."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)

@@ -1,5 +1,7 @@
-"""The words for calls, parts of changes, and units. They occur in the names of rows (``fsync-file.entry``), and in the
-clauses of models (``durable fsync-file entry``), which say what a file system guarantees."""
+"""The words for calls, for the parts of changes that calls make durable, and for units of changes. For example,
+``fsync-file`` is a call, and ``entry`` is a part. The rows of a table of properties have names with these words
+(``fsync-file.entry``). Clauses, the promises of a model of a file system, have them, too (``durable fsync-file
+entry``)."""
 
 from enum import StrEnum
 
@@ -25,11 +27,13 @@ class What(StrEnum):
     """The part of earlier changes that a call makes durable.
 
     Some parts belong to the call's target, the file or directory that it syncs. ``entry`` is the name that the target
-    was made with, and ``names`` are its links and renames. ``entries`` are the names in it, and ``parent`` is the entry
-    of its parent directory. Parts that begin with ``other`` belong to all earlier changes elsewhere; in the name of
-    such a part, appends are all changes of a size. If a call has no target, and for the call ``returned``, a part
-    belongs to every file. Three parts occur only in rows, not in clauses: ``new-entries``, ``moved-entries`` (linked or
-    removed ones, too) and ``everything``."""
+    was made with, and ``names`` are its links and renames. If the target is a directory, ``entries`` are the names in
+    it. ``parent`` is the entry of the target's parent directory. Parts that begin with ``other`` belong to all earlier
+    changes elsewhere. ``other-appends`` stands for all changes of a size. If a call has no target, or is ``returned``,
+    a part belongs to every file.
+
+    Three parts occur only in names of rows, not of clauses: ``new-entries``, ``moved-entries`` and ``everything``.
+    ``moved-entries`` are names in a directory that a rename, link or removal changed."""
 
     DATA = "data"
     SIZE = "size"
@@ -56,12 +60,13 @@ class Unit(StrEnum):
 
 
 def row_of_today(name: str) -> str:
-    """Return the current name of a row that may have an older name. Other names stay."""
+    """Return the current name of the row that has the possibly older ``name``. Return any other ``name`` unchanged."""
     return _ROWS.get(name, name)
 
 
 def clause_of_today(name: str) -> str:
-    """Return a clause of a model in today's words. Other text stays."""
+    """Return the name of a clause in today's words, from a ``name`` that may have older words. Return any other text
+    unchanged."""
     form, *rest = name.split(" ")
     if form != "durable" or not rest:
         return name

@@ -110,9 +110,10 @@ class Comparison:
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
     def groups(self) -> Iterator[Group]:
-        """Yield the differing cells, grouped by kind of difference and reason. In each kind, reasons that explain the
-        difference come first. Then come background reasons (other code under the same name), and last the cells without
-        a reason."""
+        """Yield the differing cells, grouped by kind of difference and reason. In each kind, cells with a reason that
+        explains the difference come first. Then come cells with a *background* reason. Such a reason only says that the
+        configuration's name now means other kernel code than in the published table, and not which change of the code
+        matters. Cells without a reason come last."""
         for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
