@@ -1,6 +1,6 @@
 """The exploration of one workload's crash states: enumerate, observe, count."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -26,6 +26,9 @@ from bob.schema import adapt
 from bob.subject import Subject
 
 # Crash states in one round: enough to choose controls from, and few enough that no prediction waits long for a control.
+EvidenceStates = Callable[[Observations], Collection[CrashState]]
+"""Returns the states of the whole trace that show violations: a mistake there would be a false ×."""
+
 WINDOW = 200
 
 
@@ -37,6 +40,7 @@ def explore(
     told: Callable[[int], None],
     sights: Sights | None = None,
     checkers: HostCheckers | None = None,
+    evidence: EvidenceStates | None = None,
 ) -> Observations:
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
@@ -49,9 +53,12 @@ def explore(
     mount. The exploration adds the disks that it mounts, except where recovery forgets. If the guest is lost, the
     result says so.
 
+    With ``checkers``, the host may run the file system's check (:class:`bob.observe.session.Session`). The guest then
+    recovers all states of the ``evidence`` by itself, too, besides a sample.
+
     The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. Two
     outcomes that bob could not see completely may look alike, and still differ."""
-    exploration = _WorkloadExploration(agent, subject, plan, effort, told, checkers)
+    exploration = _WorkloadExploration(agent, subject, plan, effort, told, checkers, evidence)
     try:
         if effort.predicting:
             exploration.predict(sights)
@@ -74,6 +81,7 @@ class _WorkloadExploration:
     effort: Effort
     told: Callable[[int], None]
     checkers: HostCheckers | None = None
+    evidence: EvidenceStates | None = None
     session: Session | None = None
     rounds: Rounds | None = None
     # Before all states are settled, the last predictions lack a control. So each state then represents only itself.
@@ -108,9 +116,16 @@ class _WorkloadExploration:
         rounds.settle()
         self.counts, self.is_complete = counts, division.is_complete
         self.unknown_torn = rounds.causes(counts, subject)
+        self._control_evidence(rounds)
         self.closer = examined(session, rounds, plan, effort.seed)
         if disks is not None:
             disks.update(rounds.mounts.new_disks)
+
+    def _control_evidence(self, rounds: Rounds) -> None:
+        """Let the guest recover the states of the evidence that only the host has recovered."""
+        if self.evidence is not None and (only := sorted(rounds.mounts.only_on_host)):
+            shown = set(self.evidence(self.observed()))
+            rounds.control([n for n in only if self.plan.in_whole(rounds.ledger.states[n]) in shown])
 
     def mount_each(self) -> None:
         search = self.plan.search(self.effort.budget, self.effort.seed)

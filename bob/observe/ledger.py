@@ -59,7 +59,8 @@ class LedgerMounts:
     audit, bob trusts all states that it has mounted for this workload. After :meth:`believe_all`, it trusts all other
     states, too. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance decides
     which workload comes first. ``here`` has only the states that were mounted for this workload. ``on_host`` has the
-    states that the host has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`."""
+    states that the host has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`; ``only_on_host`` has all
+    that no guest has recovered."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -68,7 +69,7 @@ class LedgerMounts:
         self.new_disks: Disks = {}
         self.complaints: dict[int, Complaint] = {}
         self.on_host: set[int] = set()
-        self._only_on_host: set[int] = set()
+        self.only_on_host: set[int] = set()
         self._session = session
         self._composer = composer
         self._ledger = ledger
@@ -107,9 +108,9 @@ class LedgerMounts:
         for number in fresh:
             if answers[number].on_host:
                 self.on_host.add(number)
-                self._only_on_host.add(number)
+                self.only_on_host.add(number)
             else:
-                self._only_on_host.discard(number)
+                self.only_on_host.discard(number)
             if (complaint := answers[number].complaint) is not None:
                 self.complaints[number] = complaint
             if number in keys and (sight := self._session.sight(answers[number])) is not None:
@@ -127,5 +128,5 @@ class LedgerMounts:
     def believe_own(self) -> None:
         """Distrust all outcomes that bob predicted, or recalled from another workload. Also distrust those of states
         that only the host has recovered."""
-        own = self.here - self._only_on_host
+        own = self.here - self.only_on_host
         self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in own}

@@ -55,6 +55,9 @@ MOST_DRAWN = 50  # bob draws at most this many random states, and takes the firs
 MOST_PARTS = 20_000  # bob divides a workload's legal states into at most this many cubes: each takes about 0.1 ms
 
 
+BY_HOST = "the file system's check on the host"
+
+
 class Misprediction(BobError):
     """The error of a mounted state that had another outcome than predicted."""
 
@@ -364,11 +367,19 @@ class Rounds:
         for number, mounted in self.mounts.mount(batch, audit=True, anew=anew, in_guest=True).items():
             if mounted.outcome != self.ledger.found[number]:
                 by = "the same disk in another workload" if number in again else "the reads of recovery"
-                by = "the file system's check on the host" if number in on_host else by
+                by = BY_HOST if number in on_host else by
                 raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, by)
         self.controls.chosen.clear()
         self.mounts.on_host.clear()
         self.mounts.believe_all()
+
+    def control(self, numbers: Sequence[int]) -> None:
+        """Let the guest recover states that the host has recovered, and compare. Raises the errors of
+        :meth:`observe`."""
+        if numbers:
+            for number, mounted in self.mounts.mount(numbers, audit=True, anew=numbers, in_guest=True).items():
+                if mounted.outcome != self.ledger.found[number]:
+                    raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, BY_HOST)
 
     def causes(self, counts: StateCounts, subject: Subject) -> tuple[CauseCount, ...]:
         """Return the causes why the outcomes of torn states are unknown, with their numbers in a sample. Return none if

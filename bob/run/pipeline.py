@@ -17,7 +17,8 @@ from functools import partial
 
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost
-from bob.claim.property.judged_case import judge_of_mixtures
+from bob.claim.property.judged_case import evidence_states, judge_of_mixtures
+from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, OperationRefusedError, RecordingError, UsageError
@@ -52,8 +53,8 @@ judged. Other recordings are read from the run directory, which takes 10 to 50 m
 @dataclass(slots=True, eq=False)
 class Task:
     """The workloads of a configuration, in the order of its run directory. ``only`` has the numbers of the workloads to
-    do (None: all). The pipeline fills the other fields: for example, ``left`` has the workloads that are not done yet,
-    and ``results`` their results."""
+    do (None: all). Guests control all evidence against one of the ``properties``. The pipeline fills the other fields:
+    for example, ``left`` has the workloads that are not done yet, and ``results`` their results."""
 
     configuration: Subject
     model: DeviceModel
@@ -61,6 +62,7 @@ class Task:
     run: RunDirectory
     workloads: tuple[Workload, ...]
     only: frozenset[int] | None = None
+    properties: tuple[Property, ...] = ()
     left: dict[int, Workload] = field(init=False)
     sights: Sights = field(init=False, default_factory=dict)
     results: dict[int, ExploredCase | RefusedWorkload | None] = field(init=False, default_factory=dict)
@@ -262,8 +264,9 @@ class _ObservationJob(_WorkloadJob):
         task = self._task
         case = self.case = self.case or task.run.case(self._folder, task.configuration, task.model)
         effort = replace(task.effort, mixing=judge_of_mixtures(case))
-        checkers = self._pipeline.checkers()
-        self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights, checkers)
+        checkers = self._pipeline.checkers() if task.configuration.fs.check_on_host else None
+        evidence = None if checkers is None else partial(evidence_states, case, task.properties)
+        self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights, checkers, evidence)
         if self._seen.died:
             raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None

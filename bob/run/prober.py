@@ -150,7 +150,8 @@ class AskedColumn:
     def task(self) -> Task:
         request, is_left = self.request, self.refusal is None and not self.run.is_finished()
         workloads = tuple(self.run.planned() if is_left else [])
-        return Task(request.configuration, request.model, request.effort, self.run, workloads)
+        properties = tuple(probe.property for probe in request.asked)
+        return Task(request.configuration, request.model, request.effort, self.run, workloads, properties=properties)
 
 
 @dataclass(frozen=True, slots=True)

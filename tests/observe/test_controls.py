@@ -180,6 +180,24 @@ def test_a_host_that_recovers_as_the_guest_is_believed(way: str, seed: int) -> N
     assert not found.mounts.on_host
 
 
+def test_evidence_that_only_the_host_recovered_is_controlled() -> None:
+    """However rarely the host is wrong: here about the last of 60 states, which no sample may find."""
+    session, made = MadeUp(lambda device: ([*range(SECTORS)], device[A])), plan()
+    session.on_host = session._recovery
+    found = rounds(session, made, 1)
+    found.observe([candidate.state for candidate in made.search(60, 1, torn=False)])
+    found.settle()
+    wrong = max(found.mounts.only_on_host)
+    before = len(session.mounts)
+    found.control([])
+    assert len(session.mounts) == before
+    found.ledger.found[wrong] = 1 - found.ledger.found[wrong]  # as if the host had said so
+    with pytest.raises(Misprediction, match="the file system's check on the host"):
+        found.control([wrong])
+    assert session.mounts[before:] == [device_of(found.ledger.states[wrong], made)]
+    assert wrong not in found.mounts.only_on_host, "a guest has recovered it"
+
+
 def device_of(state: CrashState, made: Plan) -> Device:
     new = {sector + offset for sector, _source, count in made.composer.delta(state) for offset in range(count)}
     return {sector: sector in new for sector in range(SECTORS)}

@@ -258,6 +258,13 @@ class JudgedCase:
         return is_clear(broken[seen.outcome], self._readings[seen.outcome])
 
 
+def evidence_states(case: Case, properties: Sequence[Property], observed: Observations) -> set[CrashState]:
+    """Return the best evidence that ``observed`` has against each of ``properties``."""
+    bench = JudgedCase.of(case, observed)
+    judged = (bench.judge(prop) for prop in properties)
+    return {said.evidence.state for said in judged if said is not None and said.evidence is not None}
+
+
 def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
     """Return a function that takes two observations. It returns whether bob can judge properties on any mixture of the
     two, sector by sector. Return None if bob cannot do so for this workload, since its crashes come after a call's
