@@ -28,7 +28,7 @@ from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.program import Program, ProgramFile
 from bob.record.recorder import put_program
 from bob.sandbox import bubblewrap
-from bob.sandbox.agents import SandboxedAgent, SandboxStream, packed_agent, sandbox
+from bob.sandbox.agents import SandboxedAgent, SandboxStream, packed_agent, sandbox, why_none
 
 from .small_root import make_small_root
 
@@ -401,6 +401,15 @@ def test_an_answer_that_is_none_and_an_agent_that_is_gone_are_told_in_one_line()
                 SandboxedAgent(stream)
             stream.close()
         assert lost.value.message == said
+
+
+def test_where_no_process_can_be_started_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    def popen(*_: Any, **_more: Any) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    packed_agent()
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    assert why_none(Path("/")) == "no process could be started: Resource temporarily unavailable"
 
 
 def test_several_at_once_have_trees_of_their_own(place: Place) -> None:
