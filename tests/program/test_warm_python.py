@@ -127,6 +127,21 @@ import os
 print('lost')
 os.close(1)
 """,
+    "no buffered output": """
+import os, sys
+sys.stdout = open(1, 'w', closefd=False)
+print('lost')
+os.close(1)
+""",
+    "another output of its own": """
+import io, sys
+class Out(io.TextIOWrapper):
+    def flush(self):
+        super().flush()
+        raise OSError(5, 'no')
+sys.stdout = Out(sys.stdout.buffer)
+print('there')
+""",
     "last words": """
 class Last:
     def __del__(self):
