@@ -368,6 +368,11 @@ def test_it_cannot_take_the_memory_of_the_host(place: Place) -> None:
     assert place.asked(several, seconds=LONG) == ["check took more than 2 GiB of memory"]
 
 
+def test_memory_that_forks_share_counts_once(place: Place) -> None:
+    shares = "held = b'x' * (2**20 * 400)\nforks = [os.fork() for _ in range(3)]\ntime.sleep(0.5)\nif all(forks): print('well')"
+    assert place.asked(shares, seconds=LONG) == [[0, "well\n"]]
+
+
 def test_it_can_neither_end_nor_stop_the_agent_nor_answer_for_it(place: Place) -> None:
     ends = """
 os.kill(-1, signal.SIGKILL)
