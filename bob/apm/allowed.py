@@ -24,9 +24,9 @@ NodePresence = dict[int, bool]
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """A set of ``clauses`` (promises of a model) that together forbid an observation. If there is only one clause, the
-    observation refutes it. Such a clause says that the change of graph node ``there`` needs the change of node
-    ``missing``, but the first persisted without the second. Or a single cell breaks the clause; then both nodes are
-    None, and ``about`` names the cell."""
+    observation refutes it. If that clause is about two changes, it says that the change of graph node ``there`` needs
+    the change of node ``missing``. But the first change persisted, and the second did not. If instead a single cell
+    breaks the clause, both nodes are None, and ``about`` names the cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -59,8 +59,8 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Add to ``known`` what a reading of a cell says about graph nodes, and all that follows from it. (``known``
-        says of a node whether it persisted.) Return False if that contradicts ``known``."""
+        """Add to ``known`` (by graph node: whether it persisted) what a reading of a cell says, and all that follows
+        from it. Return False if that contradicts ``known``."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -68,8 +68,8 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Return whether a reading of a cell agrees with ``known``, which says of graph nodes whether they persisted.
-        ``known`` must already have all that follows from it."""
+        """Return whether a reading of a cell agrees with ``known`` (by graph node: whether it persisted). ``known``
+        must already have all that follows from it."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
@@ -147,14 +147,15 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """Return a reading that stands for a crash after operation ``returned`` and before the next return. It says which
-    operations have returned, and which have not."""
+    """Return a reading that stands for a crash after operation ``returned`` has returned, and before the next operation
+    returns. It says which operations have returned, and which have not."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return which graph nodes persisted, and which did not, as far as an observation says so for certain in any model.
-    Also return the clauses that a single cell breaks in all its readings, each with the name of that cell."""
+    """Return which graph nodes have persisted, and which have not, as far as the observation proves that in any model.
+    Also return the clauses that a single cell proves to be broken, whatever reading of it is true. With each clause
+    comes the name of that cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -239,9 +240,9 @@ def _common(readings: Sequence[CellReading]) -> CellReading:
 
 
 def _shown(graph: Graph, known: NodePresence, conflict: Edge) -> tuple[int, int]:
-    """Return two nodes to show to people for a ``conflict``: an edge whose one node persisted although the node that it
-    needs is missing. Each of the two may be a helper node, which stands for a group of micro-operations. In its place,
-    return a member of the group, which persisted or is missing likewise."""
+    """Return two nodes that explain a ``conflict`` to people. The conflict is an edge from a node that persisted to a
+    missing node. If one of the two is a helper node, which stands for a group of micro-operations, return a member of
+    the group in its place."""
     there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
         if not edge.clauses:

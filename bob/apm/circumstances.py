@@ -1,6 +1,6 @@
 """The circumstances under which a workload tests a clause (a promise of a model), such as natural writeback or a sync
-of one file. Most orders between changes break in some of these (docs/design.md, 4). So a clause that held only in other
-circumstances says little."""
+of one file. Most orders between changes break in some of these circumstances (docs/design.md, 4). So a clause that was
+tested in other circumstances only, and held, may still be false."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -93,8 +93,8 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
 
 
 def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
-    """Yield the clauses that the change with index ``change`` tests without another change, as far as circumstances
-    matter for them."""
+    """Yield the clauses that the change with index ``change`` tests by itself, without a second change. Clauses that
+    hold or break in the same way in all circumstances are left out."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in clauses.DATA_KINDS:
@@ -167,7 +167,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
 
 
 def _was_begun(taken: Workings, at: int) -> bool:
-    """Return whether the block where the file ended before this append was itself begun by an earlier append."""
+    """Return whether an earlier append began the last block of the file, which this append continues."""
     ended_in, rest = divmod(taken.grown[at].before, BLOCK_BYTES)
     return rest > 0 and any(
         operation.change in taken.grown

@@ -15,7 +15,7 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 
 class Fill(StrEnum):
-    """Contents that a crash state shows in the place of missing data."""
+    """Contents in a crash state where the data of a file is missing."""
 
     ZEROS = "zeros"
     STALE = "stale"
@@ -32,8 +32,8 @@ class AppendPart(StrEnum):
 
 
 class TreePart(StrEnum):
-    """A part of the tree that a clause protects from garbage. In this part, a crash shows only what operations did,
-    even if it loses other things."""
+    """A part of the tree that a clause protects from garbage. In this part, a crash state has nothing but effects of
+    operations, though it may lack some of these effects."""
 
     NAMES = "names"
     SIZES = "sizes"
@@ -60,7 +60,7 @@ class Ordered:
 
     @property
     def is_of_a_name(self) -> bool:
-        """Whether both changes are of one file, and the later one affects a name of the file."""
+        """True if both changes are of one file, and the later one affects a name of the file."""
         return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
 
     @property
@@ -175,8 +175,8 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """The promise that a crash leaves no garbage in a part of the tree: nothing that no operation made, as a whole or
-    in part."""
+    """The promise that a crash leaves no garbage in a part of the tree. Garbage is anything that is not the effect of
+    an operation, or a part of such an effect."""
 
     part: TreePart
 
@@ -362,8 +362,8 @@ def without_exception(clause: Clause) -> Clause:
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return those of the ``promised`` clauses that also hold for a file whose changes are in a log, in a model without
-    :data:`OWN_FIRST`."""
+    """Return the ``promised`` clauses that also hold for a file whose changes the file system has written into a log.
+    The clauses are those of a model without :data:`OWN_FIRST`, where some orders do not hold for such a file."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
@@ -375,15 +375,15 @@ def closed(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that are weaker than a clause of ``taken``: such a clause may hold although the stronger one
-    does not. A model that no longer promises ``taken`` may still promise these."""
+    """Return the clauses that are weaker than a clause of ``taken``. A weaker clause may hold although the stronger one
+    does not. So a model that no longer promises ``taken`` may still promise these clauses."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that are stronger than ``clause``: a crash state that refutes ``clause`` also refutes
-    these."""
+    """Return the clauses that are stronger than ``clause``. A crash state that refutes ``clause`` also refutes each of
+    them."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

@@ -35,7 +35,7 @@ def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) ->
 
 
 class _Counter:
-    """A counter of closed sets, which stops to count exactly after ``most`` steps."""
+    """A counter of closed sets. After ``most`` steps, it stops to count exactly, and gives lower bounds."""
 
     def __init__(self, lattice: Lattice, most: int) -> None:
         self._lattice, self.left = lattice, most

@@ -24,8 +24,8 @@ from bob.workload.simulation import simulate
 @dataclass(frozen=True, slots=True)
 class Edge:
     """An edge of the graph. In a model that promises all of ``clauses``, the node ``node`` persists only if the node
-    ``needs`` does. If ``synced``, the later change's own file is synced. Then an order does not give this edge if it
-    has the exception that such a sync may break it."""
+    ``needs`` does. If ``synced``, the edge is for an order of two changes, and some call syncs the file or directory of
+    the later change. Then an order with the exception ``unless_synced`` does not give this edge."""
 
     node: int
     needs: int
@@ -129,14 +129,13 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Return two nodes for a change, "some of its parts" and "all of its parts", but without parts that may persist
-        at any time. Such a part is never bound by an order.
+        """Return two nodes for a change. The first stands for "some of its parts", the second for "all of its parts",
+        but both leave out parts that may persist at any time. No order binds such a part.
 
         After a cut (truncation), the kernel writes zeros behind the new end in the last block. An append may then write
         data into the place of data that was cut off. The kernel writes both at any time, and they show at once if the
         file still has its old size. So both are left out of "some of its parts". The zeros are left out of "all of its
-        parts", too, because they show only when the file grows again (ext4_block_truncate_page).
-        """
+        parts", too, because they show only when the file grows again (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:
@@ -147,9 +146,8 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Add an edge from each change to every earlier change, with the clause for their order. A change has two
-        nodes: ``later`` has its node for the case that it is the later one of an order, and ``every`` its node for the
-        case that it is the earlier one."""
+        """Add an edge from each change to every earlier change, with the clause for their order. If a change is the
+        later one of the two, its node is in ``later``; if it is the earlier one, its node is in ``every``."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -237,8 +235,8 @@ class GraphBuilder:
         return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
-        """Add edges for an append. Each size that the file has on the way needs the data below that size. There are
-        separate edges for each :class:`bob.apm.clauses.AppendPart`, because separate clauses promise them."""
+        """Add edges for an append. While the file grows, it has several sizes; each size needs the data below it. There
+        are separate edges for each :class:`bob.apm.clauses.AppendPart`, because separate clauses promise them."""
         covered: int | None = None
         begun: int | None = None
         tail: int | None = None
@@ -291,10 +289,10 @@ class GraphBuilder:
         return self._taken.history.after(number)
 
     def _is_synced(self, change: OperationChange) -> bool:
-        """Return whether a sync may have written this change apart from others. That is so if the change itself, or a
-        later operation, syncs the file or directory that changes. For a change that makes a directory, a sync of
-        something below the directory counts, too. The crash may also come before that sync, so the model allows a
-        little more than necessary."""
+        """Return whether a sync may have written this change without other changes. The reason is a sync of the file or
+        directory that changes, by the operation of the change or by a later one. For a change that makes a directory, a
+        sync of something below the directory counts, too. The crash may also come before that sync, so the model allows
+        a little more than necessary."""
         of = change.things | (change.directories if change.kind in clauses.DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]

@@ -2,10 +2,10 @@
 (promises) that one cannot rely on.
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
-only several clauses together forbid an observation, bob must choose which of these to drop. It drops those that it
-would not promise anyway. Otherwise it drops those that are orders, or else all except for promises that no stale data
-shows. In the end a clause that held is promised if that says something about untried workloads (docs/models.md).
-"""
+only several clauses together forbid an observation, bob must choose which of them to drop. It drops those that it would
+not promise anyway. If there are none, it drops the orders among the clauses. If there are no orders either, it drops
+all of the clauses, but if possible keeps promises that no stale data shows. In the end a clause that held is promised
+if that says something about untried workloads (docs/models.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,8 +41,8 @@ class Trust(StrEnum):
 
 
 def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
-    """Return the titles of a third of the workloads, chosen by ``seed``. Workloads that differ only in how they end
-    stay together."""
+    """Return the titles of a third of the workloads, chosen by ``seed``. Workloads that differ only in their finish
+    (how they end) are chosen together or not at all."""
     alike: dict[object, list[str]] = {}
     for one in workloads:
         alike.setdefault((one.setup, one.operations), []).append(one.title)
@@ -122,7 +122,7 @@ def _what_is_crashed(subject: Subject) -> tuple[object, ...]:
 
 
 class _WeakeningClauses:
-    """The clauses that are still promised. They begin as all clauses, and each observation may take some away."""
+    """The clauses that are still promised. At first these are all clauses, and each observation may take some away."""
 
     def __init__(self) -> None:
         self.promised = set(clauses.every_clause())
@@ -165,8 +165,9 @@ class _WeakeningClauses:
         return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
-        """Give up clauses that the observation ``sight`` refutes, until the other clauses allow it, and return True.
-        Return False if it stays forbidden although it refutes no single clause any more."""
+        """Give up clauses that the observation ``sight`` refutes, until the remaining clauses allow it, and return
+        True. Return False if the clauses still forbid the observation, although it refutes no single clause any
+        more."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
                 conflict
@@ -215,8 +216,9 @@ MetCircumstance = tuple[
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """Counts of the tests of one clause: workloads, legal crash states, and the circumstances ``tried``. Workloads with
-    known outcomes of all legal crash states count again in ``exhaustive``, and their circumstances in ``surely``."""
+    """Counts of the tests of one clause. ``workloads`` is the number of workloads, and ``states`` of legal crash
+    states. ``tried`` has the circumstances of the tests. ``exhaustive`` and ``surely`` are about only those workloads
+    for which the outcomes of all legal crash states are known."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -226,7 +228,7 @@ class _ClauseCount:
 
 
 class _ClauseCounts:
-    """How often, and under what circumstances, the workloads tested each clause."""
+    """The counts of the tests of every clause, with the circumstances of the tests."""
 
     def __init__(self, workloads: Iterable[ObservedCase], refuting: Iterable[ObservedCase]) -> None:
         self._counts: dict[Clause, _ClauseCount] = {}
@@ -252,8 +254,8 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return two sets of circumstances: first those of all tests of a clause, then those of exhaustive tests only.
-        Tests of other clauses count, too, if they hold by the same means of the file system."""
+        """Return two sets of circumstances: those of all tests of a clause, and those of exhaustive tests only. Tests
+        of other clauses count, too, if the file system keeps these clauses by the same means."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -306,8 +308,8 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that are promised only together with ``clause``. They exist only for a sync that writes data
-    of other files: it should write all of their data."""
+    """Return the other clauses that must have been tested, too, before ``clause`` is promised. They exist only for
+    clauses about a sync that writes data of other files. Such a sync should write overwrites and appends alike."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()

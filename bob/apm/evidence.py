@@ -49,8 +49,8 @@ class ObservedCase:
 
     @cached_property
     def sights(self) -> tuple[OutcomeConstraints, ...]:
-        """The outcomes of states that mounted without a repair. The same outcome occurs several times if crashes at
-        different times leave it: once for each number of operations that had returned."""
+        """The outcomes of states that mounted without a repair. If crashes after different numbers of returned
+        operations leave the same outcome, it occurs once for each of these numbers."""
         history = self.graph.workings.history
         reader = ObservationReader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()

@@ -29,9 +29,8 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or that grows
-    the file over it. ``sizes`` has the micro-operations of appends to the piece that set the file's size. Its keys are
-    parts of an append: each has the appends whose part the piece lies in. The key ANYWHERE has all of these
-    micro-operations."""
+    the file over it. ``sizes`` has the micro-operations of appends to the piece that set the file's size. They are
+    sorted by the part of the append that contains the piece; ANYWHERE has all of them."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]

@@ -44,8 +44,8 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that one of two models promises and the other does not. ``promised_by`` is the name of the model that
-    promises it, and ``status`` says how the clause stands in the other model."""
+    """A clause that only one of two models promises. ``promised_by`` is the name of that model, and ``status`` is the
+    result of the clause's tests in the other model."""
 
     clause: str
     meaning: str
@@ -65,9 +65,10 @@ class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-comp
 
 
 class ProgramChange(Document, frozen=True):
-    """How the answers about a program differ between a model and its changed form. ``safety`` and ``all`` have the old
-    and the new answer. ``added``, ``mended`` and ``kept`` have the evidence of vulnerabilities: new ones, those that
-    are gone, and those that stay."""
+    """The difference between the answers about a program under a model and under its changed form. ``safety`` has the
+    old and the new answer. ``all`` says for both whether bob tried all crash states that the model allows. ``added``
+    has the evidence of vulnerabilities that are new, ``mended`` of those that are gone, and ``kept`` of those that
+    stay."""
 
     program: str
     safety: tuple[str, str]
@@ -106,8 +107,8 @@ def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> Stat
 
 
 def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
-    """Print the states that a model allows for a workload. States that differ only in contents share an entry, because
-    torn writes make many of these."""
+    """Print the states that a model allows for a workload. States that differ only in the contents of files are printed
+    as one, because torn writes make many of them."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
     alike: dict[object, list[ModelTree]] = {}

@@ -65,8 +65,9 @@ Value = int | bytes | None
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
     """A micro-operation: it puts ``value`` into ``cell``. It is part of the change with index ``change``, which
-    operation number ``number`` (from 1) makes. ``block`` is the number of a 4 KiB block of the file. For data, it is
-    the block with the data, and for a size the block with the last byte below the size; for other cells it is None."""
+    operation number ``number`` (from 1) makes. ``block`` is the number of a 4 KiB block of the file. If the cell is
+    data, this block has the data. If the cell is a size, this block has the last byte below the size. For other cells
+    ``block`` is None."""
 
     kind: MicroKind
     number: int
@@ -251,7 +252,8 @@ _OF_CONTENTS = (
 @dataclass(frozen=True, slots=True)
 class _Reach:
     """The range of a file that a change affects, from ``start`` up to ``stop``. The change writes ``data`` from
-    ``start`` on (None: it writes no data). ``sizes`` are the sizes that the file has on the way, in order."""
+    ``start`` on (None: it writes no data). ``sizes`` are the sizes that the file has one after the other while the
+    change is made."""
 
     thing: int
     start: int

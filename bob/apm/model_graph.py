@@ -1,6 +1,6 @@
-"""The dependencies between micro-operations under one model, in a graph that grows linearly with the workload. An edge
-between each pair of changes would make the graph quadratic. In their place the graph has *chains* of helper nodes: each
-node of a chain stands for "all changes of this class so far", and needs the node before it."""
+"""The dependencies between micro-operations under one model, as a graph. With an edge between each pair of changes, the
+graph would grow with the square of the workload's length. Instead it has *chains* of helper nodes, and grows linearly.
+Each node of a chain stands for "all changes of this class so far", and needs the node before it."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class _PromisedGraph(GraphBuilder):
                 done += 1
 
     def _class_of(self, operation: MicroOperation) -> tuple[object, ...]:
-        """Return the class of a micro-operation, as a key. Every later sync treats two micro-operations of one class
-        alike."""
+        """Return the class of a micro-operation, as a key of a dictionary. Every later sync treats all micro-operations
+        of one class alike."""
         kind, cell = self._taken.changes[operation.change].kind, operation.cell
         if isinstance(cell, NameCell):
             return kind, operation.block is None, cell.place[0], self._taken.changes[operation.change].things
@@ -111,8 +111,8 @@ class _By(Enum):
 
 
 class _ChangeChains:
-    """The chains of the changes so far. There is a chain for each kind of change, and for each thing that changes may
-    have in common (:class:`_By`). The last node of a chain stands for all changes in the chain."""
+    """The chains of the changes so far. Changes are in one chain if they are of the same kind and have something in
+    common, such as a file (:class:`_By`). The last node of a chain stands for all changes in the chain."""
 
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
@@ -188,8 +188,9 @@ def _extent(change: OperationChange) -> OperationScope:
 
 
 class _UnsyncedChanges:
-    """The micro-operations that no sync has persisted so far, in classes. By the key of a class, ``last`` has the last
-    node of its chain (which stands for all its members so far), and ``like`` has one member as an example."""
+    """The micro-operations that no sync has persisted so far, in classes. For each class, there is a chain of helper
+    nodes. ``last`` has, by the key of the class, the last node of the chain; it stands for all members of the class so
+    far. ``like`` has one member of each class as an example."""
 
     def __init__(self) -> None:
         self.last: dict[tuple[object, ...], int] = {}
@@ -209,7 +210,7 @@ class _UnsyncedChanges:
 
     def drop(self, key: tuple[object, ...], node: int) -> None:
         """Forget the class with the key ``key``, because a sync has persisted all its members up to ``node``. Do
-        nothing if the class has got members since."""
+        nothing if the class has got further members since then."""
         if self.last.get(key) == node:
             del self.last[key]
 

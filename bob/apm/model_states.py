@@ -18,8 +18,9 @@ from bob.observe.observation import Node
 
 
 class CrashStage(StrEnum):
-    """The reason why bob tries a crash. PREFIX: exactly the first calls persisted. SPLIT: these, and a part of the next
-    call. WITHOUT: the first calls, except for one of them. LEAST: only what is durable. FURTHER: all other states."""
+    """The reason why bob tries a crash. PREFIX: exactly the first calls of the program persisted. SPLIT: the first
+    calls persisted, and a part of the next call. WITHOUT: the first calls persisted, except for one of them. LEAST:
+    only what is durable persisted. FURTHER: any other set persisted."""
 
     PREFIX = "prefix"
     SPLIT = "split"
@@ -60,8 +61,8 @@ class Lattice:
         self.upto = list(accumulate(self.of, or_))  # by operation: the micro-operations of all operations up to it
 
     def atoms(self, mask: int) -> list[int]:
-        """Return the micro-operations of ``mask`` without repetition of groups. A group is micro-operations that
-        persist together or not at all; its first member stands for all."""
+        """Return micro-operations of the set ``mask``, one for each group. A group is a set of micro-operations that
+        can only persist together. The result has the first member of each group."""
         found = []
         for at in bits(mask):
             together = self.needs[at] & self.needed_by[at]
@@ -112,13 +113,12 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state that the model allows, in the order of bob's trials. Some states occur twice.
+    """Yield every crash state that the model allows, in the order in which bob tries them. Some states occur twice.
     ``outputs[k]`` is all output that the program had written when operation k had returned.
 
     A *prefix* is a state that has exactly the first k operations. If all prefixes would take more than three quarters
     of ``budget``, half of the budget goes to evenly spread prefixes. The other half alternates between states from all
-    over the workload, and states that lose as much as the model allows.
-    """
+    over the workload, and states that lose as much as the model allows."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -183,8 +183,9 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 
 def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """Yield states with all operations up to operation ``returned``, and with parts of the next operation. These are
-    the first parts of the next operation, all parts but one, and one part alone."""
+    """Yield states that have all operations up to operation ``returned``, and a part of the next operation. The
+    micro-operations of the next operation are first added one after the other. Then each state lacks one of them, or
+    has only one of them."""
     crash = partial(ModelCrash, returned=returned, stage=CrashStage.SPLIT)
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
@@ -199,9 +200,9 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """The crashes between the return of operation ``returned`` and the next return, as sets of micro-operations. A
-    crash leaves the set ``base`` without some members of ``free``. If a set lacks all members of ``must``, it belongs
-    to an earlier interval with the same output (``must`` 0: every set belongs to this one)."""
+    """The crashes between the return of operation ``returned`` and the next return, as sets of micro-operations. Each
+    of the sets is ``base`` without some members of ``free``. A set without any member of ``must`` is left out, because
+    it belongs to an earlier interval with the same output. If ``must`` is 0, no set is left out."""
 
     returned: int
     base: int
@@ -242,8 +243,8 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
-    """Yield a set of lost micro-operations for each choice of ``size`` of the ``atoms``, none of which needs another.
-    The set has the chosen atoms and all micro-operations that need them."""
+    """Choose ``size`` of the ``atoms`` (micro-operations) in all ways in which none of the chosen ones needs another.
+    For each choice, yield the set of micro-operations that are lost: the chosen ones, and all that need them."""
 
     def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
         if not left:
@@ -271,9 +272,9 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states that a workload may leave under a model, by iteration. Only their digests stay in memory.
-    ``tried`` counts the crash states so far (at most ``most``), and ``is_all`` says whether these are all. ``budget``
-    is as in :func:`crashes`."""
+    """The distinct states that a workload may leave under a model, by iteration. Only the digests of the states stay in
+    memory. ``tried`` counts the crash states so far (at most ``most``), and ``is_all`` says whether there are no
+    others. ``budget`` is as in :func:`crashes`."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None
@@ -310,7 +311,7 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether some state so far may show stale data in holes (parts of files whose data is missing). bob fills all
+        """True if some state so far may show stale data in holes (parts of files whose data is missing). bob fills all
         holes of a tree in the same way, but models also allow mixtures."""
         return self._shapes.shows_stale
 

@@ -27,8 +27,8 @@ MOST_WAYS = 100  # most readings of names that may lead to several things; bob d
 @dataclass(frozen=True, slots=True)
 class CellReading:
     """One explanation of what a cell shows. It says that the micro-operations ``there`` persisted, and that those in
-    ``missing`` and ``lost`` did not. (There are two sets because readings share them.) ``breaks`` has the clauses that
-    are broken if the explanation is true."""
+    ``missing`` and in ``lost`` did not. (Many readings share one of these two sets, so bob does not join them.)
+    ``breaks`` has the clauses that are broken if the explanation is true."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -56,8 +56,8 @@ class Constraint:
 
 class ObservationReader:
     """A reader that turns observations of one workload into constraints. ``inodes`` has the known inode numbers of
-    files and directories. If a directory that the workload made is missing, the names in it cannot be seen: if
-    ``hidden``, these names count as missing, and otherwise as unknown."""
+    files and directories. If a directory that the workload made is missing, the names in it cannot be seen. They then
+    count as missing if ``hidden`` is True, and otherwise as unknown."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True
@@ -102,8 +102,8 @@ class ObservationReader:
         return Constraint(self._about(place), tuple(readings) or (_BROKEN[TreePart.NAMES],))
 
     def _of_several(self, names: _Names) -> Iterator[Constraint]:
-        """Yield the constraints from names that may lead to several things. If such a name leads to one of the things,
-        then what the observation shows at the name must fit that thing."""
+        """Yield the constraints from names that may lead to several things. They say: if such a name leads to one of
+        the things, then what the observation shows at the name must fit that thing."""
         for path, things in names.who.items():
             if len(things) < 2 or names.nodes[path].fault or names.ways(path) > MOST_WAYS:
                 continue
@@ -279,8 +279,8 @@ class ObservationReader:
 
 
 class _Names:
-    """The names in an observation. ``nodes`` has, by path, what the name shows. ``who`` has, by path, the things
-    (files, directories, links) that the name may lead to."""
+    """The names in an observation. ``nodes`` has the observed file or directory for each path. ``who`` has, for each
+    path, the things of the workload (files, directories, links) that it may lead to."""
 
     def __init__(self, taken: Workings, seen: Sightings) -> None:
         self._taken = taken

@@ -29,7 +29,7 @@ FILLINGS = 3  # ways to fill holes, if allowed: zeros, old contents of the disk,
 
 
 def digest(*parts: bytes) -> bytes:
-    """Return a digest of a sequence of parts; other sequences have other digests."""
+    """Return a digest of a sequence of parts. The digests of two different sequences differ."""
     made = blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
         made.update(len(part).to_bytes(8, "little"))
@@ -38,8 +38,9 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return a digest of an output and a tree, as far as a model knows trees. An observed tree has the same digest if
-    it is equal in all that a model knows."""
+    """Return a digest of an output and a tree. It covers paths, kinds, targets of symbolic links, hard links and
+    contents. It does not cover extended attributes, modes and owners, which may differ between a model's tree and an
+    observed tree."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
@@ -69,8 +70,8 @@ def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T
 
 
 class Shapes:
-    """Digests of the trees that sets of micro-operations leave, in a model with the clauses ``promised``. These decide
-    how holes (parts of files whose data is missing) may be filled."""
+    """Digests of the trees that sets of micro-operations leave, in a model with the clauses ``promised``. The clauses
+    decide what holes (parts of files whose data is missing) may show."""
 
     def __init__(self, taken: Workings, promised: Set[Clause]) -> None:
         self._taken, self._promised = taken, promised
@@ -160,8 +161,8 @@ class Shapes:
 @dataclass(frozen=True, slots=True)
 class _FileContent:
     """The content of a file after the set ``there`` of micro-operations. ``size`` is in bytes. ``holes`` has the
-    numbers of the sectors with holes, which lack data. Holes may be filled in several ways, and ``sums`` has, for each
-    way, the sum of the hashes of all sectors."""
+    numbers of the sectors with holes, where data is missing. Holes may be filled in several ways. For each way,
+    ``sums`` has the sum of the hashes of all sectors."""
 
     there: int
     size: int
@@ -292,8 +293,9 @@ class _WrittenFile:
         return value
 
     def _in_hole(self, place: int, there: int, cut: int, first: int, stop: int) -> list[bytes]:
-        """Return the bytes that a hole shows from ``first`` up to ``stop``, once for each way to fill holes. If all
-        ways give the same bytes, return these once. ``cut`` is the micro-operation that cut the piece off, or -1."""
+        """Return the bytes that a hole shows from ``first`` up to ``stop``, once for each way to fill holes. If the
+        bytes are the same in all ways, return them once. ``cut`` is the micro-operation that cut the piece off, or
+        -1."""
         fills = self._fills(place, there, cut)
         self.shows_stale |= any(fills)
         old, nothing = stale_at(first, stop - first), bytes(stop - first)
@@ -326,10 +328,10 @@ class _WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _HoleValues:
-    """Conditions on what a hole may show; they depend on the sizes that persisted. All fields but one are masks of
-    micro-operations that set sizes. If a size in ``not_zeros`` persisted, the hole does not show zeros; if one in
-    ``not_stale`` persisted, it does not show stale contents. ``own`` has all sizes by appends to the hole.
-    ``may_be_stale`` says whether stale contents are possible at all."""
+    """Conditions on what a hole may show. They depend on which sizes of the file persisted. ``not_zeros``,
+    ``not_stale`` and ``own`` are masks of micro-operations that set sizes. If a size in ``not_zeros`` persisted, the
+    hole does not show zeros. If a size in ``not_stale`` persisted, it does not show stale contents. ``own`` has all
+    sizes that appends to the hole set. ``may_be_stale`` says whether stale contents are possible at all."""
 
     not_zeros: int
     not_stale: int
