@@ -42,7 +42,7 @@ class Case:
 
     @property
     def asked(self) -> Plan:
-        """The plan of the crash states that the workload is about (after its end, or at any time). Raises
+        """The plan of the crash states that the workload asks about: those after its end, or those at any time. Raises
         RecordingError if the recording does not say when the last operation returned."""
         return self.plan.asked(self.workload.at, len(self.workload.operations))
 

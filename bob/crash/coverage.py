@@ -17,9 +17,11 @@ class States:
     on the ``explored`` states, which mount and have a known outcome. ``exhaustive`` is ``"writes"`` if bob explored
     every legal state of whole writes, ``"sectors"`` if it also explored every torn state, and else None
     (docs/design.md, section 5). ``mounted`` counts the explored states that bob mounted; it predicted the outcomes of
-    the other explored states. ``explored`` and ``exhaustive`` include states that do not mount until
-    :func:`bob.claim.verdict.judged_states` takes them out.
-    """
+    the other explored states.
+
+    Before :func:`bob.claim.verdict.judged_states`, ``explored`` and ``exhaustive`` also cover states that do not mount.
+    That function takes these states out, and counts them in ``unmountable``. Fields whose names end in ``_writes``
+    count only states of whole writes."""
 
     explored: Count
     legal_writes: Count
@@ -53,8 +55,8 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum of the numbers of several workloads. Its ``exhaustive`` is what holds for every workload:
-    "sectors" if all have that, "writes" if some have only that, and None if a workload has None."""
+    """Return the sum of the numbers of several workloads. ``exhaustive`` is "sectors" if it is so for every workload.
+    It is "writes" if it is "writes" or "sectors" for every workload, and otherwise None."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

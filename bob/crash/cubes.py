@@ -38,7 +38,7 @@ class GrowthMasks:
 
 class LegalStates:
     """The legal states of whole writes at the growth points ``points``, the times when the set of possible states
-    changes. ``state`` builds a state from the number of a point and a mask of writes."""
+    changes. ``state`` returns the crash state for the number of a point and a bit mask of the writes on the medium."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
@@ -50,15 +50,15 @@ class LegalStates:
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """Return a state of the nonempty ``cube``. It has all pending writes up to the last write of ``kept``, except
+        """Return a state of the nonempty ``cube``. Up to the last write of ``kept``, it has all pending writes except
         for those in ``lost``. It lacks all later pending writes."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
     def farthest(self, cube: Cube, away: int) -> CrashState:
-        """Return the state of the nonempty ``cube`` that differs most from ``away``, a set of writes: it has or lacks
-        the most writes that ``away`` lacks or has."""
+        """Return the state of the nonempty ``cube`` that differs in the most writes from the state with exactly the
+        writes ``away`` (a bit mask) on the medium."""
         found = [
             point.durable | cube.kept | (point.pending & ~cube.lost & ~away)
             for point, count in zip(self._points, self._counts(cube), strict=True)
@@ -103,7 +103,7 @@ class LegalStates:
 
 
 class Divider:
-    """A divider of cubes by the contents of sectors. ``composer`` knows the writes to each sector."""
+    """A divider of cubes by the contents of sectors. It takes the writes to each sector from ``composer``."""
 
     def __init__(self, legal: LegalStates, composer: Composer) -> None:
         self._legal = legal

@@ -29,8 +29,8 @@ BLOCK_BYTES = 4096
 
 
 class Draft(NamedTuple):
-    """A proposed state at growth point number ``point``. Bit i of ``kept`` is set only if write i is on the medium as a
-    whole."""
+    """A proposed state at growth point number ``point``. Bit i of ``kept`` is 1 if the whole write i is on the
+    medium."""
 
     point: int
     kept: int
@@ -39,8 +39,8 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint(GrowthMasks):
-    """Growth point number ``point`` (a time just before some write becomes durable), as bit masks. ``writes`` are the
-    pending writes in submission order."""
+    """Growth point number ``point`` (the last time before some write becomes durable), with its writes as bit masks.
+    ``writes`` has the indexes of the pending writes in submission order."""
 
     point: int
     writes: tuple[int, ...]
@@ -90,8 +90,8 @@ def single_kept(point: SearchPoint) -> Iterator[Draft]:
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Yield states that lose writes of operations. The first states lose all writes of some operations. The next states
-    lose some writes of one operation."""
+    """Yield states that lose writes of operations; each of ``groups`` has the writes of one operation. The first states
+    lose all writes of some operations. The next states lose some writes of one operation."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):
@@ -100,8 +100,8 @@ def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator
 
 def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
     """Yield states with one torn pending write. Each pending write is torn at each of its :func:`boundaries`. Either
-    the part before the boundary is on the medium or the part after it. All other pending writes are on the medium, or
-    none of them is."""
+    the part before the boundary is on the medium, or the part after it. The other pending writes are all on the medium,
+    or all lost."""
     return interleave(_tears(point, index, trace, model) for index in point.writes)
 
 
@@ -123,8 +123,9 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 
 def parts(items: Sequence[int]) -> Iterator[int]:
-    """Yield unions of some of ``items``, which are bit masks. For up to four items these are all nonempty unions. For
-    more items, these are the unions of the first k items, the unions of the last k items, and each single item."""
+    """Yield unions of some of ``items``, which are disjoint bit masks. If there are at most four items, yield all
+    nonempty unions. If there are more, yield for each k the union of the first k items, the union of the last k items,
+    and item k."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))
@@ -138,8 +139,8 @@ def parts(items: Sequence[int]) -> Iterator[int]:
 
 
 def spread(count: int) -> Iterator[int]:
-    """Yield the numbers of ``range(count)`` in an order whose beginning always covers the range evenly: first the ends,
-    then the middles of the gaps."""
+    """Yield the numbers of ``range(count)`` in an order whose beginning always covers the range evenly. The two ends
+    come first, and then the middle of each gap."""
     if count > 0:
         yield count - 1
     if count > 1:

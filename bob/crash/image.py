@@ -86,7 +86,8 @@ class Payload:
 
 
 class LandedSector(NamedTuple):
-    """A sector of a write: the index of the write, the sector's number in the write, and the number of its content."""
+    """A sector of a write on the medium: the index of the write, the number of the sector in the write, and the number
+    of the sector's content."""
 
     write: int
     sector: int
@@ -95,9 +96,9 @@ class LandedSector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
-    """The state at a growth point that lacks all pending writes (its ``vector``), and the ``entries`` (sectors of
-    writes) that belong to pending writes. ``visible`` marks those entries that no later durable write hides (None: all
-    are visible)."""
+    """The state at a growth point that lacks all pending writes. ``vector`` is its vector, and ``entries`` are the
+    entries of pending writes. ``visible`` marks those entries that no later durable write hides. If it is None, all are
+    visible."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -130,15 +131,15 @@ class Composer:
         self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
 
     def key(self, state: CrashState) -> bytes:
-        """Return 16 bytes that are equal for two states of this trace if and only if all sectors of the states are
-        equal."""
+        """Return a digest (16 bytes) of all sectors in ``state``. Two states of this trace have the same digest if and
+        only if all their sectors are equal."""
         vector = self._compose(state)  # first, since it may add to the payload
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
     def disk(self, state: CrashState) -> bytes:
-        """Return 16 bytes that are equal for two states if and only if their disks are equal. The states may be of
-        different traces over one base."""
+        """Return a digest (16 bytes) of the disk in ``state``. Two states have the same digest if and only if their
+        disks are equal, also if they are states of different traces over one base."""
         vector = self._compose(state)  # first, since it may add to the payload
         below, base, apart, beside = self._floor_and_base
         rows = self._payload.digests.take(np.where(vector == 0, below, vector), axis=0)
@@ -153,8 +154,9 @@ class Composer:
     def _floor_and_base(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Return, for each of ``sectors``, the content in the floor (0: none, n + 1: payload sector n), and the digest
-        of the base below it. Then return the other sectors of the floor that differ from the base, and their
+        """Return two arrays about ``sectors``. The first has the content of each sector in the floor (0: none, n + 1:
+        payload sector n). The second has the digest of the base below, if the sector is in the floor. Then return two
+        arrays about sectors that only the floor covers, and where it differs from the base: their numbers and their
         digests."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
@@ -166,8 +168,8 @@ class Composer:
         return below, base, np.array(apart, dtype=np.int64), beside
 
     def contents(self, state: CrashState) -> NDArray[np.int32]:
-        """Return, for each of ``sectors``, a number that stands for its content in ``state``. Equal numbers mean equal
-        contents, also if they come from two states."""
+        """Return, for each of ``sectors``, a number that stands for its content in ``state``. Two states have the same
+        number for a sector if and only if they have the same content in it."""
         vector = self._compose(state)  # first, since it may add to the payload
         return self._payload.contents.take(vector)
 
@@ -178,8 +180,8 @@ class Composer:
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """For each of ``sectors``, the writes that can show in it, in submission order. The last one that landed
-        shows."""
+        """For each of ``sectors``, the writes that a crash state may show in it, in submission order. A state shows the
+        last of these writes that is on the medium."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)

@@ -12,16 +12,17 @@ MOST = 40  # a group of more writes gets no neighbours: so many causes do not ma
 
 
 class Neighbours:
-    """A generator of the neighbours of crash states at the growth points ``points``."""
+    """A finder of the neighbours of a crash state. ``points`` are the growth points of the trace, the times when the
+    set of possible states changes."""
 
     def __init__(self, points: Sequence[GrowthPoint]) -> None:
         self._points = points
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """Yield two groups of neighbours of ``state``. Each neighbour comes with the index of the write that makes the
-        difference. In the first group, that write is a departure from the nearest clean prefixes; in the second group,
-        it is any other pending write. A group that would have more than ``MOST`` writes is empty instead."""
+        """Yield two groups of neighbours of ``state``, each with the index of the write that makes the difference. In
+        the first group, this write is a departure from the nearest clean prefixes (:mod:`bob.crash.departures`). In the
+        second group, it is any other pending write. A group of more than ``MOST`` writes is left empty."""
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
@@ -31,8 +32,9 @@ class Neighbours:
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """Yield ``state`` with a change of write ``index`` alone. If the state has lost the write, it is kept; if the
-        state has kept it, it is lost. If the write is torn, it is first kept, then lost."""
+        """Yield the states that differ from ``state`` in write ``index`` alone. If the write is lost in ``state``, it
+        is kept in the other state, and the reverse. If it is torn, it is kept in the first other state and lost in the
+        second."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:
@@ -42,9 +44,9 @@ class Neighbours:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the writes (indexes) that cause a violation in ``state``. A write is a cause if the state becomes one that
-    ``is_fine`` when only this write changes. Writes that are not departures from a clean prefix are tried only if no
-    departure is a cause."""
+    """Return the writes (indexes) that cause a violation in ``state``. A write is a cause if ``is_fine`` returns True
+    for a state that differs from ``state`` in this write alone. First try the departures from a clean prefix
+    (:mod:`bob.crash.departures`). Try other writes only if no departure is a cause."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

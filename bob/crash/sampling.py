@@ -1,5 +1,5 @@
-"""Crash states beyond the systematic ones: all legal states in a random order, or random states. A seed repeats
-them."""
+"""Crash states beyond the systematic ones: all legal states in a random order, or random states. The same seed gives
+the same states."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -35,8 +35,8 @@ def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft
 
 
 def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets of the pending writes, without end. One to three writes of each subset are torn at random.
-    Yield nothing if no write can be torn."""
+    """Yield random subsets of the pending writes, without end. In each, one to three writes are torn at random. Yield
+    nothing if no write can be torn."""
     tearable = [(point, [index for index in point.writes if units[index] > 1]) for point in points]
     weights = list(accumulate(len(writes) for _, writes in tearable))
     while weights[-1]:
@@ -80,9 +80,9 @@ def _states(point: SearchPoint, units: Sequence[int]) -> int:
 
 
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
-    """Return state number ``number`` among the states that ``point`` has and the next point lacks. In such a state,
-    some unit of the writes ``point.becoming`` is missing. The number has two digits: the low digit says which units of
-    these writes are there, the high digit which units of the other pending writes."""
+    """Return state number ``number`` among the states that are legal at ``point`` and not at the next point. In such a
+    state, some unit of the writes ``point.becoming`` is missing. The number has two digits. The low digit says which
+    units of these writes are there, and the high digit which units of the other pending writes are there."""
     first = indexes(point.writes, point.becoming)
     becoming = sum(units[index] for index in first)
     high, low = divmod(number, max((1 << becoming) - 1, 1))

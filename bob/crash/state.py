@@ -1,5 +1,5 @@
-"""One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. :func:`effective`
-is the slow reference for ``bob.crash.image``; tests compare the two."""
+"""One crash state as a recipe: the writes on the medium, whole or in part. It is hashable and plain JSON.
+:func:`effective` computes its content slowly, as a reference that tests compare with ``bob.crash.image``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ class WritePiece:
 def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
-    """Return the pieces of writes that are on top of the base in ``state``, durable writes included, in the order of
-    landing."""
+    """Return the pieces of writes that are on the medium in ``state``, durable writes included, in the order in which
+    they landed on the base."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []
@@ -73,7 +73,7 @@ def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint],
 
 
 def departure(state: CrashState) -> tuple[int, int]:
-    """Return how hard a state is to explain. The number of torn writes counts most, then the number of separate runs of
-    kept writes."""
+    """Return a key for sorting states by how hard they are to explain. First comes the number of torn writes, then the
+    number of separate runs of kept writes."""
     runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
     return len(state.torn), runs

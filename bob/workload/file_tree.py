@@ -99,7 +99,8 @@ class FileTree:
         self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
 
     def fill(self, identity: int, content: bytes) -> None:
-        """Give a file new contents. Forget its time of modification, which an earlier operation may have set."""
+        """Give a file new contents. Forget the time of modification that an earlier operation may have set for the
+        file."""
         self.set(identity, content=content, modified=None)
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
@@ -110,8 +111,8 @@ class FileTree:
         return contents(number, offset, length, shade)
 
     def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
-        """Return the range of ``source`` that an operation copies to the same place in ``path``, a file that may not
-        exist yet."""
+        """Return the bytes of ``source`` that an operation copies to the same offset in the file ``path``. The file
+        ``path`` need not exist yet."""
         identity = self.find(path, FileKind.FILE) if self.has(path) else None
         if source == identity:
             raise ValueError("cannot copy a file to itself")
@@ -191,7 +192,8 @@ def not_open(handle: str) -> str:
 
 
 def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
-    """Move each old path of ``moved``, with everything below it, to its new path in ``names``. Return the new paths."""
+    """Change ``names`` so that each old path of ``moved``, with everything below it, has its new path. Return the new
+    paths with their identities."""
     below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
     taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
     names.update(taken)

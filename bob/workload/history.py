@@ -72,7 +72,7 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy in which any fields but ``content`` have other values."""
+        """Return a copy with other values in the fields ``changes``. ``content`` is not for this method."""
         return replace(self, **changes)
 
     @property
@@ -93,8 +93,7 @@ def attributes(
 
 
 def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
-    """Return the path and the attribute that an operation sets or removes; None if the operation is about no
-    attribute."""
+    """Return the path and the attribute that an operation sets or removes; None if it sets or removes no attribute."""
     match operation:
         case ops.Setxattr(path, name) | ops.Removexattr(path, name):
             return path, name
@@ -109,8 +108,9 @@ def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """The file system after an operation: the identity of each name, the state of each thing, and the identity of each
-    open file by its handle."""
+    """The file system after an operation. ``names`` has the identity of the thing (file, directory or other object)
+    that each path leads to. ``inodes`` has the state of each thing by its identity. ``handles`` has the identity of
+    each open file by its handle."""
 
     names: Mapping[str, int]
     inodes: Mapping[int, Inode]
@@ -147,8 +147,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class PerformedOperation:
-    """An operation as bob's agent in the guest performs it. ``data`` are the bytes to write, and ``offset`` is where an
-    append begins."""
+    """An operation in the form in which bob's agent in the guest performs it. ``data`` are the bytes to write, and
+    ``offset`` is where an append begins."""
 
     operation: Operation
     number: int

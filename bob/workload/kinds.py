@@ -39,8 +39,9 @@ MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHI
 
 
 class Relation(StrEnum):
-    """The relation of two changes. They may be of the same file. Otherwise they may share a directory, which they
-    change or which has the changed file. Otherwise they share nothing."""
+    """The relation of two changes. SAME_FILE: they are of the same file or directory. SAME_DIRECTORY: they are of
+    different files, but have a directory in common, which they change or which has a name of the file. OTHER_DIRECTORY:
+    they have nothing in common."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"

@@ -1,4 +1,4 @@
-"""Workloads for file systems that lack some operations: links, attributes, modes, and kinds of fallocate."""
+"""Adapt workloads to file systems that lack some operations: links, attributes, modes, and kinds of fallocate."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace

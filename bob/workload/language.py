@@ -1,7 +1,7 @@
 """The reader and writer of the language of operations. A text has one operation in each line, or several joined by
-``;`` (``write /a 0 4096; fsync /a``). A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation
-and says what was expected. ``path_in`` and similar functions return the value of a word, and raise ValueError for an
-unfit word."""
+``;`` (``write /a 0 4096; fsync /a``). A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and
+says what was expected. ``path_in`` and similar functions return the value of a word. They raise ValueError if the word
+does not fit."""
 
 import math
 import re
@@ -107,8 +107,8 @@ def _as(word: str) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A kind of word. ``read`` returns the value of a word (a tuple for several ``fields``), and ``write`` returns the
-    word of a value (None: the word is left out)."""
+    """A kind of word. ``read`` returns the value of a word; if ``fields`` is more than 1, the value is a tuple for so
+    many fields. ``write`` returns the word for a value; None means that the word is left out."""
 
     read: Callable[[str], Any]
     write: Callable[..., str | None] = str
@@ -140,8 +140,8 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The written form of an operation. The words after the verb give the fields ``names``; ``fixed`` has the fields
-    that the form itself gives."""
+    """The written form of an operation. ``names`` are the fields of the operation that the words after the verb give.
+    All operations of this form have the same values in the other fields; ``fixed`` has these values."""
 
     verb: str
     usage: str
@@ -279,7 +279,8 @@ def parse(text: str) -> tuple[Operation, ...]:
 
 
 def places(text: str) -> list[tuple[int, int]]:
-    """Return the place of each operation in ``text``: its first character, and the one after its last."""
+    """Return where each operation is in ``text``: the index of its first character, and the index after its last
+    character."""
     pieces = [(match, match[1].strip()) for match in _PIECE.finditer(text)]
     starts = [(match.start(1) + match[1].index(piece), piece) for match, piece in pieces if piece]
     return [(start, start + len(piece)) for start, piece in starts]

@@ -190,8 +190,8 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the operation that can have written ``part`` of a cell at file offset ``offset``. Return None if no
-    operation can, or if several can."""
+    """Return the operation that can have written ``part``, a piece of a cell at file offset ``offset``. Return None if
+    no operation can have written it, or if several can."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
@@ -273,8 +273,8 @@ def _source(cell: PatternCell) -> tuple[int, int]:
 
 
 def _uniform(block: bytes, offset: int) -> str | None:
-    """Return the name of a whole block of one kind; None for other blocks. Without this shortcut, a long file would
-    take seconds, cell by cell."""
+    """Return the name of the source if a whole block has one source, and otherwise None. Without this shortcut, a long
+    file would take seconds, cell by cell."""
     if len(block) < PATTERN_BLOCK_BYTES:
         return None
     first = place(block)
@@ -285,9 +285,9 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """Return the two sources of ``piece``, each with its number of bytes. ``piece`` belongs to one cell, but one source
-    follows another in it. As a whole it could look like data of a third operation: the digits of two operations can
-    form its number."""
+    """Return the two sources of ``piece``, one after the other, each with its number of bytes. ``piece`` is in one
+    cell, and holds the end of one source and the beginning of the next. Without ``near``, the cells before and after
+    it, it might look like data of a third operation, since digits of two operations can form another number."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])

@@ -33,9 +33,9 @@ class Stopped(BaseException):
 
 
 class SimulatedFileSystem:
-    """The object ``fs`` in one run of the Python file ``name``. It begins with the tree of ``setup``. ``stopped`` is
-    the exception that ended the run; None if the run was not ended. A file that catches every exception cannot hide
-    it."""
+    """The object ``fs`` in one run of the Python file ``name``. It begins with the tree that the operations ``setup``
+    make. If a mistake or bob ended the run early, ``stopped`` is the exception that did this, otherwise None. Even a
+    file that catches every exception cannot hide it."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
@@ -91,8 +91,8 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return everything that the crash states depend on, except the layout on the disk: the tree at the last sync
-        of all files, and the later calls."""
+        """Return everything that the crash states depend on, except for the layout on the disk. This is the tree at the
+        last sync of all files, and the operations after that sync."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 

@@ -1,6 +1,6 @@
-"""The simulation of a workload in memory. It refuses operations that a kernel would refuse. It gives the bytes that
-bob's agent in the guest writes, and the history that the presence oracle (which finds out what survived) compares with
-a crash."""
+"""The simulation of a workload in memory. It refuses operations that a kernel would refuse. It returns the bytes that
+bob's agent in the guest writes, and the history of the files without a crash. The presence oracle, which finds out what
+survived a crash, compares the files after the crash with that history."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,8 +20,8 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024  # a limit, since the history keeps each 
 
 
 class RefusedError(UsageError):
-    """The error of an ``operation`` that a file system would refuse; ``why`` is the reason. If ``is_too_large``, the
-    operation is one that bob itself refuses."""
+    """The error of an ``operation`` that a file system would refuse; ``why`` is the reason. If ``is_too_large``, only
+    bob refuses the operation."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
@@ -78,8 +78,8 @@ class Simulation:
         self.tree = self._again()
 
     def perform(self, operation: Operation) -> None:
-        """Perform ``operation``. Raises RefusedError if a file system would refuse it, UsageError if there are too
-        many."""
+        """Perform ``operation``. Raises RefusedError if a file system would refuse the operation, and UsageError if the
+        workload has too many operations."""
         number = len(self.done) + 1
         try:
             _perform(self.tree, operation, number, number, self._name)

@@ -1,14 +1,13 @@
 """A write cache that keeps the order of writes. A crash loses only the most recently completed writes, and none that a
 later flush made durable.
 
-A crash at time T leaves all writes that had completed by some time T', and perhaps a part of the next write. T' is at
-most T. It is not earlier than the submission of any flush that completed by T, nor than the completion of any FUA write
-that completed by T.
+A crash at time T leaves all writes that had completed by some time T' (at most T), and perhaps a part of the next
+write. T' cannot be earlier than the submission of a flush that had completed by T. Nor can it be earlier than the
+completion of an FUA write that had completed by T.
 
-Crashes come in a *window* of time. If T' is in the window, a disk without a cache has the same crash states. If T' is
-earlier, there are more. Each write that completed between the earliest possible T' and the window adds one state that
-lacks it, and the states where it is torn.
-"""
+Crashes come in a *window* of time. If T' is in the window, a disk without a cache can be in the same crash states. If
+T' is before the window, there are more crash states. Each write that completed between the earliest possible T' and the
+window adds some: the state that lacks this write, and the states where it is torn."""
 
 from bob.crash.caches.rule import WriteCache, at_completion
 from bob.trace.model import Trace
@@ -16,8 +15,8 @@ from bob.trace.model import Trace
 
 def looks_back(trace: Trace) -> int:
     """Return the latest time, at or before the window's start, at which a flush or FUA write surely made all completed
-    writes durable. For a flush that is its submission, for a FUA write its completion. Without any of these, return a
-    time before all writes."""
+    writes durable. For a flush this is its submission, and for an FUA write its completion. If there is no flush or FUA
+    write, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]
