@@ -30,10 +30,10 @@ class EffectFact:
     """A fact about one part of an operation's effect, in words. It says what bob ``expected`` of the thing ``about``,
     and what it ``found``. ``plainly`` is a shorter sentence, or empty.
 
-    ``suspects`` are operations; if there are any, a torn suspect is needed to explain what bob found. ``is_unseen`` is
-    True if bob could not see all of the thing. ``is_there`` is True if a part of the operation's effect is there
-    although the operation was torn. It is also True if a part may be there although other operations explain what bob
-    found. ``is_change`` is True if the operation changed the thing when all operations ran in program order."""
+    ``suspects`` are operations. If there are any, what bob found shows that at least one of them is torn. ``is_unseen``
+    is True if bob could not see all of the thing. ``is_change`` is True if the operation changed the thing when all
+    operations ran in program order. ``is_there`` says that a part of the operation's effect is there. If the fact is
+    BEFORE, that is only possible: other operations explain what bob found as well."""
 
     fact: Fact
     part: EffectPart
@@ -54,8 +54,8 @@ class EffectFact:
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return this fact about operation ``number`` with ``suspects``: only a torn effect of one of them explains
-        it."""
+        """Return this fact about operation ``number`` with ``suspects``. bob can explain what it found only if at least
+        one suspect is torn."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
@@ -86,7 +86,7 @@ class Account:
 
     @property
     def there(self) -> tuple[EffectFact, ...]:
-        """The facts that this operation alone explains."""
+        """The facts that show a part of the operation's effect, which no other operation explains."""
         return tuple(finding for finding in self.findings if finding.fact is Fact.AFTER)
 
     @property
@@ -113,8 +113,8 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Words about up to two facts of a part that is there, then about up to two of a missing part. If a file's name
-        is missing, the words leave out that the file is missing, too."""
+        """Words about up to two facts that show a part of the effect, then about up to two facts that show a missing
+        part. If a file's name is missing, the words leave out that the file is missing, too."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
@@ -122,8 +122,8 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """Return a sentence which says that not all of the operation's effect is there. ``who`` are the words that
-        stand for the operation in the sentence."""
+        """Return a sentence which says that not all of the operation's effect is there. The words ``who`` stand for the
+        operation in the sentence."""
         said = _LACKS.get(self.extent, "not all of {} is there")
         return f"{said.format(who)} ({self.details})"
 

@@ -1,8 +1,8 @@
 """Expected modes, owners, link counts of directories, and times of modification.
 
-If no operation sets a mode or owner, it must stay. The time of a file or directory must stay if no operation touches
-it. Some file systems (ext2's heirs and most others) count two links for a directory, and one more for each directory in
-it. On these, bob checks the count. btrfs always says 1."""
+If no operation sets a mode or owner, it must stay the same. If no operation touches a file or directory, its time must
+stay the same. Some file systems (ext2's heirs and most others) count two links for a directory, and one more for each
+directory in it. On these, bob checks the count. btrfs always says 1."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -60,8 +60,8 @@ class Attributes:
             yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
 
     def links_of_directory(self, node: Node, directories: int) -> str | None:
-        """Return the error in the link count of a directory that contains ``directories`` directories; None if it is
-        right."""
+        """Return words about a wrong link count of a directory that contains ``directories`` directories; None if the
+        count is right."""
         expected = _OWN_LINKS + directories
         if not self._counts_directories or node.mode is None or node.links == expected:
             return None

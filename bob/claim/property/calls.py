@@ -25,9 +25,9 @@ def covered(
     ``relations`` allow any.
 
     The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An
-    operation is in the result only if all of its changes count. The exception is a last operation that is the call
-    itself and creates its file. ``several`` selects two sorts of operations: those of several changes, and those on a
-    file or directory that another operation made."""
+    operation is in the result only if all of its changes count. There is one exception: the last operation may be the
+    call itself, and also create its file. With ``several``, the result has only two sorts of operations: those of
+    several changes, and those on a file or directory that another operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -53,9 +53,9 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the operations that operation ``number`` depends on: those that made its files and directories, or the
-    directories of their names. If such an operation is lost, bob cannot judge ``number``. The maker of a file that a
-    rename replaces does not count."""
+    """Return the operations that operation ``number`` depends on. They made its files and directories, or the
+    directories of its names. If one of them is lost, bob cannot judge operation ``number``. If a rename replaces a
+    file, the operation that made the replaced file does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -90,8 +90,8 @@ _OF_NAMES = (
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
     """Return the kind of call that ``operation`` is. ``step`` has the tree after the operation; it shows whether a
-    synced path is a file or a directory. Return None if the operation neither changes nor syncs anything that counts
-    here."""
+    synced path is a file or a directory. Return None if the operation neither syncs anything nor changes anything that
+    a property may ask for."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]

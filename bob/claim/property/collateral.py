@@ -26,8 +26,9 @@ from bob.workload.pattern import describe, operations_in
 @dataclass(frozen=True, slots=True)
 class Damage:
     """Something in an observation that no set of whole operations explains. ``suspects`` are the numbers of operations.
-    If there are any, one of these operations was done only in part, or did more than it should. ``part`` is the damaged
-    part of its effect. It is None for collateral damage: damage to something that no operation was to change."""
+    If there are suspects, one of them was done only in part, or did more than it should. ``part`` says which
+    part of the suspects' effect is damaged. It is None for collateral damage: damage to something that no operation was
+    to change."""
 
     suspects: frozenset[int]
     about: str
@@ -176,8 +177,8 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """Return the number of names of each file for which that number stays the same in the whole history. Steps where
-    the file has no name do not count."""
+    """Return the files whose number of names is the same at all steps of the history, each with that number. Steps
+    where the file has no name do not count."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():

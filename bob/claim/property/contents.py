@@ -1,4 +1,4 @@
-"""The operations of one file that explain its size, and each of its bytes, after a crash.
+"""Find the operations on a file that explain its size, and each of its bytes, after a crash.
 
 A crash may leave out or tear any operation. So a byte shows one of four facts about operation k:
 
@@ -49,9 +49,9 @@ class ContentChange:
 
     The operation sets the size to ``cut`` (None: it does not), puts ``data`` at ``start``, and grows the file to
     ``stop`` if the file is shorter. If the operation is torn, the file may get any size between ``bottom`` and
-    ``stop``. ``resizes`` says that the size changed when all operations ran in program order. ``keeps_size`` marks an
-    operation other than a write that never changes the size, not even in part. A change with a ``shift`` only moves all
-    bytes behind ``start``."""
+    ``stop``. ``resizes`` says that the size changed when all operations ran in program order. ``keeps_size`` says that
+    the operation is not a write, and never changes the size, not even if it is torn. A change with a ``shift`` only
+    moves all bytes behind ``start``."""
 
     number: int
     cut: int | None
@@ -67,7 +67,8 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether this change decides the byte that comes from ``origin``, if no later change does."""
+        """Return whether this change decides the value of the byte that has the history ``origin``, if no later change
+        does."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
@@ -96,7 +97,8 @@ class ContentChange:
 
 
 class FileStory:
-    """All sizes and contents that a crash may leave of one file, by the operations that change the file."""
+    """All sizes and contents that one file may have after a crash, calculated from the operations that change the
+    file."""
 
     def __init__(self, history: History, identity: int) -> None:
         first = history.steps[0].inodes.get(identity)
@@ -117,7 +119,7 @@ class FileStory:
 
     @property
     def is_entangled(self) -> bool:
-        """True if a range of the file moves, and another operation changes the file, too."""
+        """True if an operation shifts a range of the file, and another operation changes the file, too."""
         return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
@@ -138,8 +140,8 @@ class FileStory:
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
         """Return whether ``size`` shows that a part of operation ``number`` is there. The file had ``before`` bytes
-        before the operation. Either the file has grown by less than the operation grows it, or it has only been
-        truncated."""
+        before the operation. There are two such cases. The file may have grown by less than the whole operation grows
+        it. Or the operation truncates the file and then grows it again, and the file has only been truncated."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
@@ -149,7 +151,7 @@ class FileStory:
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
 
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
-        """Return whether ``size`` is possible if, of operation ``number``, only the part up to offset ``stop`` is
+        """Return whether the file may have ``size`` if only the part of operation ``number`` up to offset ``stop`` is
         there."""
         if stop <= self._by_number[number].start:
             return _within(size, self._sizes(left_out=number))
@@ -157,7 +159,7 @@ class FileStory:
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
         """Yield facts about operation ``number``, one for each range of its bytes in the contents ``found``. If a shift
-        moved data, bob may not be able to say whether the operation is there; then the fact is EITHER."""
+        moved data, bob may not be able to say whether the operation is there; in that case the fact is EITHER."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return
@@ -215,11 +217,11 @@ class FileStory:
 
     def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
         """Yield the ranges of ``found`` where no operation wrote, and that no set of operations explains, even if some
-        are torn.
+        of them are torn.
 
-        With each range come the operations that change the file there. If no operation changes the file there, all
-        operations that change the file come with it. Behind the end of the initial contents, and behind the first
-        truncation, a byte may also be zero or as it was, since a crash may leave only a part of a truncation."""
+        With each range come the operations that change the file there. If there are none, all operations that change
+        the file come with it. Behind the end of the initial contents, and behind the first truncation, a byte may also
+        be zero or as it was, since a crash may leave only a part of a truncation."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
@@ -260,8 +262,8 @@ class FileStory:
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
-        """Return two answers about the bytes ``found``, which come from ``origin``. The first says whether they can be
-        there without operation ``number``, and the second whether they can be there with it."""
+        """Return two answers about the bytes ``found``, which have the history ``origin``. The first says whether they
+        can be there without operation ``number``, and the second whether they can be there with it."""
         own, shown = self._by_number[number], list(self._showing(origin, found))
         if own.shift is not None:
             is_explained = bool(shown) or (not any(found) and self._is_hole(origin, self.changes))
@@ -279,8 +281,8 @@ class FileStory:
         return without, along
 
     def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
-        """Yield the operations that may have written the bytes ``found``, which come from ``origin``. The number 0
-        stands for the initial tree."""
+        """Yield the operations that may have written the bytes ``found``, which have the history ``origin``. The number
+        0 stands for the initial tree."""
         if self._is_initial(origin, found):
             yield 0
         for change in self.changes:
@@ -311,8 +313,8 @@ class FileStory:
         return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Return whether ``changes``, each whole, can leave zeros in the byte that comes from ``origin``. ``is_there``
-        says that the file had data in this byte before these changes."""
+        """Return whether ``changes``, each as a whole, can leave zeros in the byte that has the history ``origin``.
+        ``is_there`` says that the file had data in this byte before these changes."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:

@@ -1,4 +1,4 @@
-"""The document that declares a property, with the keys of a probe file (docs/extend.md)."""
+"""The document that declares a property. Its keys are those of a probe file (docs/extend.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
     @property
     def subjects(self) -> tuple[Effect, ...]:
         """The kinds of operations that the property is about (its declared subjects). Raises ValueError if the rule
-        needs subjects and none are declared."""
+        needs subjects, and the document declares none."""
         if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
             raise ValueError("judge: 'subject' is missing")
         return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()

@@ -1,5 +1,5 @@
-"""The verdicts on one workload, from its observed crash states. The module is pure: bob can judge a kept run again
-without a guest."""
+"""The verdicts on one workload, from its observed crash states. They need nothing but the recorded data, so bob can
+judge a kept run again without a guest."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state that best shows a violation, with its outcome. If possible, that state differs little from a disk
-    that has all writes up to one of them. If the property orders two operations, the later one is whole in that state,
-    if possible."""
+    """The crash state that best shows a violation, with its outcome. If bob can choose, it is a state that differs in
+    few writes from one where all writes up to some write are on the disk and no later ones. For a property about the
+    order of two operations, bob prefers a state where the later operation is there as a whole."""
 
     state: CrashState
     outcome: int
@@ -46,10 +46,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. With a
-    verdict FAILS come the number of ``violations`` and the best ``evidence``. ``showing`` then has all explored states
-    that break the property. With a verdict HOLDS, ``unknown_torn`` is the main cause why torn states are not explored;
-    None if most torn states are explored."""
+    """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. For the
+    verdict FAILS, ``violations`` is the number of states that break the property, ``showing`` has all explored ones,
+    and ``evidence`` has the best one. For the verdict HOLDS, ``unknown_torn`` is the main cause why torn states are not
+    explored; it is None if most torn states are explored."""
 
     verdict: Verdict
     states: States
@@ -65,9 +65,9 @@ class JudgedCase:
 
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts everything that was observed; the
     attribute ``coverage`` counts only what bob can judge. The torn states of ``mixtures`` (:mod:`bob.observe.mixtures`)
-    come on top, for properties that hold and that bob can judge sector by sector. ``unknown_torn`` has the causes why
-    torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` are by name: first as
-    before the operations, then as after them.
+    are counted in addition, for properties that hold and that bob can judge sector by sector. ``unknown_torn`` has the
+    causes why torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two
+    items each, by name: the first is from before the operations, and the second from after them.
 
     Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
     state with every write, ``complete``, all operations must be there if the recording ended with everything written.
@@ -126,8 +126,8 @@ class JudgedCase:
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
         """Check a control state with this ``outcome`` (None: bob did not see the state). In this state, no operation
-        may have one of the presences ``wrong`` (such as PARTIAL). If an operation has one, set ``distrust``. If bob did
-        not see the state although it ``must``, set ``unseen``."""
+        may have one of the presences ``wrong`` (such as PARTIAL). If an operation has a wrong presence, set
+        ``distrust``. If bob did not see the state, and ``must`` is True, set ``unseen``."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"bob did not see a control: the state {when}"
@@ -181,9 +181,10 @@ class JudgedCase:
 
     @cached_property
     def _coverage_with_mixtures(self) -> States:
-        """The coverage with the torn states of the mixtures. In a mixture's rows, each two sectors occur in all four
-        combinations. So a property that holds in the rows holds in all of the mixture. This is not so for properties of
-        calls, which may depend on all sectors of an operation."""
+        """The coverage together with the torn states of the mixtures. The rows of a mixture are its states that bob
+        mounted. In them, any two sectors occur in all four combinations of old and new. So a property that holds in the
+        rows holds in all of the mixture. This is not so for properties of calls, which may depend on all sectors of an
+        operation."""
         more = sum(mixture.states for mixture in self._mixtures if self._is_judged_by_rows(mixture))
         explored = self.coverage.explored + more
         is_all = explored == self.coverage.legal_sectors
@@ -226,7 +227,7 @@ class JudgedCase:
 
     @property
     def bare(self) -> CrashState:
-        """The state after the earliest crash, with no pending write on the disk."""
+        """The state after the earliest crash, without any pending write on the disk."""
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
@@ -266,8 +267,8 @@ def evidence_states(case: Case, properties: Sequence[Property], observed: Observ
 
 
 def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
-    """Return a function that takes two observations. It returns whether bob can judge properties on any mixture of the
-    two, sector by sector. Return None if bob cannot do so for this workload, since its crashes come after a call's
+    """Return a function that takes two observations. It says whether bob can judge, sector by sector, properties of any
+    mixture of the two. Return None if bob cannot do so for this workload, because its crashes come only after a call's
     return."""
     if case.workload.at is not At.ANY:
         return None
@@ -282,8 +283,8 @@ _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NO
 
 
 def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
-    """Return the inode number of each file and directory. ``known`` has the inode numbers by name: first as before the
-    first step of ``history``, then as after its last step."""
+    """Return the inode number of each file and directory. ``known`` has two mappings from names to inode numbers: the
+    first is from before the first step of ``history``, and the second from after its last step."""
     inodes = {}
     for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
         for path, identity in step.names.items():

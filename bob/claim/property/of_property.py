@@ -1,4 +1,4 @@
-"""The claim that a property of some operations is kept. A property is a row of a table."""
+"""The claim that a property of some operations holds. A property is a row in the tables of a run's results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,8 +23,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OfProperty(Judgeable):
-    """The claim that property ``name`` of particular operations is kept. ``declared`` is the property; None if neither
-    bob nor the witness defines it."""
+    """The claim that property ``name`` holds for the operations of ``question``. ``declared`` is the property; it is
+    None if neither bob nor the witness defines it."""
 
     name: str = field()  # a field, since the default would be Claim's property of that name
     question: Question = field()
@@ -43,7 +43,7 @@ class OfProperty(Judgeable):
 
     @property
     def resolved(self) -> Property:
-        """The property itself. Raises UsageError if this bob does not know it."""
+        """The property that has this name. Raises UsageError if this bob does not know it."""
         if self.declared is None:
             raise UsageError(
                 f"unknown property {self.name!r}", hint="neither this version of bob nor the witness defines it"

@@ -30,8 +30,8 @@ class Reading:
     """An observation as the oracle reads it.
 
     ``presences[k - 1]`` is the presence of operation k. ``whole`` has the operations that are there in full. ``damage``
-    is what only a half-done operation explains, if several operations may be the half-done one. ``prefixes`` has the
-    writes that are there as a prefix of whole blocks, and no further. ``collateral`` is damage to things that no
+    has what bob can explain only by a half-done operation, if it may be any of several operations. ``prefixes`` has the
+    writes that are there up to a boundary of a block, and no further. ``collateral`` is damage to things that no
     operation was to change; its suspects are the operations nearest to it."""
 
     presences: tuple[Presence, ...]
@@ -45,8 +45,8 @@ class Reading:
 
 
 class Oracle:
-    """The presence oracle of one recorded workload. ``statuses`` has the statuses of all names before the operations,
-    and after them; empty if not known."""
+    """The presence oracle of one recorded workload. ``statuses`` has the modes, owners and times of all names, first
+    from before the operations and then from after them. It is empty if they are unknown."""
 
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
@@ -201,8 +201,8 @@ class Oracle:
             yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
-        """Return the fact that a wrong number of names of a file shows about operation ``number``. Each operation that
-        changes this number may have happened or not."""
+        """Return the fact that the number of names of a file shows about operation ``number``. Each other operation
+        that changes this number may have happened or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
         steps = enumerate(pairwise(counts), start=1)
@@ -283,8 +283,8 @@ class Oracle:
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
         """Return whether new data of operation ``number`` is in ``content``, the bytes in the operation's range. At
-        least one whole cell must be there (16 bytes of the pattern that bob writes, which differ for each
-        operation)."""
+        least one whole cell must be there. A cell is 16 bytes of the pattern that bob writes, and shows its
+        operation."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
         was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))
@@ -342,7 +342,8 @@ class Oracle:
         return replace(finding, fact=_compare({found}, {first}, one_each, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
-        """Return whether the write ``number`` is there up to a block boundary, and nothing of the write after that."""
+        """Return whether the write ``number`` is there up to a boundary of a block, and nothing of the write behind
+        that boundary."""
         identity, offset, length = self._history.data[number]
         node = seen.node(identity)
         if node is None or node.fault:
@@ -404,8 +405,8 @@ _FACTS = {
 
 
 def _compare(found: Set[object], initially: Set[object], values: Mapping[int, Set[object]], number: int) -> Fact:
-    """Return the fact that ``found`` shows about operation ``number``. ``initially`` has the values before all
-    operations, and ``values`` the values that each operation may leave."""
+    """Return the fact that the values ``found`` show about operation ``number``. ``initially`` has the possible values
+    before all operations. ``values`` has, for each operation, the values that it may leave."""
     without = set(initially).union(*(value for other, value in values.items() if other != number))
     along = set[object]().union(*(value for other, value in values.items() if other >= number))
     return fact_of(without=bool(without & found), along=bool(along & found))

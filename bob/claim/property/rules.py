@@ -75,11 +75,12 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A property asked of some operations (by their numbers). The fields that are set show the rule of the property.
+    """A property asked of some operations (by their numbers). The rule of the property decides which fields are set.
 
     For an ordering, ``required`` must be there in full if any part of operation ``later`` is there. For durability,
     ``required`` must be there in full if operation ``returned`` had returned before the crash. With neither field,
-    ``required`` must not be there in part. ``beside`` asks about everything that no operation was to change."""
+    ``required`` must not be there in part. With ``beside``, everything that no operation was to change must be as it
+    was."""
 
     required: tuple[int, ...]
     later: int | None = None
@@ -94,8 +95,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A breach of a property: an observation gives the wrong answer to ``question``. ``evidence`` says so in one line.
-    ``wrong`` is the incomplete operation, or the damage. ``accounts`` has the facts about each operation of the
+    """A breach of a property: an observation does not fulfil ``question``. ``evidence`` says so in one line. ``wrong``
+    is the account of the incomplete operation, or the damage. ``accounts`` has the facts about each operation of the
     question."""
 
     question: Question
@@ -225,8 +226,8 @@ def _said(question: Question, history: History, reading: Reading, wrong: Account
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
-    """Return the operations to blame for a breach of ``prop``: the suspects of collateral damage, or those operations
-    of ``question.required`` that are incomplete. If none of these is incomplete, return all of them."""
+    """Return the operations to blame for a breach of ``prop``. For collateral damage, these are its suspects. Otherwise
+    they are the incomplete operations of ``question.required``; if none of them is incomplete, they are all of them."""
     if question.beside:
         found = _beside(history, reading)
         return () if found is None else tuple(sorted(found.suspects))
@@ -250,8 +251,8 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage that operation ``number`` may have done. If other operations may have done it, too, ``prop`` must
-    be about each of them."""
+    """Return damage that operation ``number`` may have done. If several operations may have done it, ``prop`` must be
+    about each of them."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
@@ -259,12 +260,13 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """Return damage that counts as collateral; None if there is none.
+    """Return damage that breaks the property "collateral"; None if there is none.
 
-    First comes damage to things that no operation was to change. It does not count if its only suspect has an atomicity
-    property, since the damage then breaks that property. Otherwise return damage that one of several operations did, if
-    each of them has an atomicity property. It counts only if these are different rows of Table 1, and if bob does not
-    know any of the operations to be partial."""
+    First, this is damage to things that no operation was to change. It does not count if its only suspect has an
+    atomicity property, because then it breaks that property.
+
+    Second, this is damage that one of several operations did, if each of them has an atomicity property. It counts only
+    if these are different rows of Table 1, and if bob does not know any of the operations to be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (

@@ -1,5 +1,5 @@
-"""The sentence about a crash that breaks a property, from the crash's time line and the question of the property. It
-claims no more than the time line shows (:mod:`bob.story.decisive`)."""
+"""The sentence that explains to people a crash that breaks a property. It comes from the crash's time line and the
+question of the property, and claims no more than the time line shows (:mod:`bob.story.decisive`)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -66,8 +66,8 @@ def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int,
 
 
 def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
-    """Return words that say how operation ``number`` came to the medium. Also return the time (seconds) when the write
-    that they are about was sent, if there is one."""
+    """Return words that say how operation ``number`` came to the medium. If the words are about a certain write, also
+    return the time (seconds) when that write was sent."""
     called = next((event for event in line.events if isinstance(event, CallEvent) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
@@ -88,8 +88,8 @@ def _short(one: WriteEvent) -> str:
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return the first lost or torn write with data of operation ``number``. If some write of the crash is known to
-    decide the outcome, only such a write counts."""
+    """Return the first lost or torn write with data of operation ``number``. If bob knows which writes of the crash are
+    decisive, only these count."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 

@@ -1,5 +1,5 @@
-"""Origins of bytes in a file where fallocate(2) takes ranges out (FALLOC_FL_COLLAPSE_RANGE), or inserts ranges of zeros
-(FALLOC_FL_INSERT_RANGE). Offsets and lengths are in bytes."""
+"""The offsets that a byte of a file may come from, if fallocate(2) shifts contents. It takes ranges out of the file
+(FALLOC_FL_COLLAPSE_RANGE), or inserts ranges of zeros (FALLOC_FL_INSERT_RANGE). Offsets and lengths are in bytes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,15 @@ class Shift:
     length: int
 
     def origin(self, at: int) -> int | None:
-        """Return the offset, before the shift, of the byte that is now at ``at``; None if the shift inserted it."""
+        """Return the old offset, before the shift, of the byte that is now at ``at``; None if the shift inserted the
+        byte."""
         if at < self.offset:
             return at
         return at - self.length if at >= self.offset + self.length else None
 
     def moved(self, at: int) -> int:
-        """Return the offset, after the shift, of a boundary that was at ``at``: the end of the file, or an end of a
-        piece of it."""
+        """Return the new offset, after the shift, of a boundary that was at ``at``. A boundary is the end of the file,
+        or an end of a range in the file."""
         return at if at <= self.offset else max(self.offset, at + self.length)
 
 

@@ -47,8 +47,8 @@ class NamePlaces:
                 self.bearers[place] += new
 
     def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
-        """Return, for each operation, the places that it changes, each with all things that it may leave there. An
-        exchange of two names may bring to each name any thing that the other name may have had."""
+        """Return, for each operation, the places that it changes, each with all things that the operation may leave
+        there. If an operation exchanges two names, each name may get any thing that the other name may have had."""
         first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
@@ -104,12 +104,14 @@ class NamePlaces:
         return any(before > after for before, after in pairwise(names))
 
     def is_moved(self, thing: int) -> bool:
-        """Return whether an operation changes a name of the file or directory ``thing``, or of a directory above it."""
+        """Return whether an operation changes a name of the file or directory ``thing``, or a name of a directory above
+        it."""
         return thing != ROOT and any(self.changers(place) or self.is_moved(place[0]) for place in self.of(thing))
 
 
 class Sightings:
-    """The names in one observation, each with the files and directories (things) of the workload that it may be."""
+    """The names in one observation. For each name, there are the files and directories (things) of the workload that it
+    may lead to."""
 
     def __init__(
         self,
@@ -133,9 +135,9 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things of the workload that the name at ``place`` may be; None if bob cannot see the place. The
-        set {None} means that the name does not exist. An empty set means that the name exists, but is none of the
-        workload's things."""
+        """Return the things of the workload that the name at ``place`` may lead to; None if bob cannot see the place.
+        The set {None} means that the name does not exist. An empty set means that the name exists, but leads to none of
+        the workload's things."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:
@@ -149,8 +151,8 @@ class Sightings:
         return frozenset(thing for path in paths for thing in self._who[path])
 
     def node(self, thing: int) -> Node | None:
-        """Return the file or directory ``thing`` as observed. Return None if it is missing, or if bob is not certain
-        which of the observed files it is."""
+        """Return the file or directory ``thing`` as observed. Return None if it is missing, or if it is not certain
+        which of the observed files is ``thing``."""
         paths = self._certain(thing)
         return self._tree.get(paths[0]) if paths else None
 
@@ -170,12 +172,12 @@ class Sightings:
         return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
 
     def sighted(self) -> Iterator[tuple[str, Node, frozenset[int]]]:
-        """Return every observed name, in order. With each come its node and the things of the workload that it may
-        be."""
+        """Return every observed name in order, each with its node and with the things of the workload that it may lead
+        to."""
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether ``path`` is a name that no operation ever made, in a directory that may be one of the
+        """Return whether no operation ever made the name ``path``, although its directory may be one of the
         workload's."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
@@ -217,8 +219,8 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Return whether most things that no operation moves have their old inode numbers. Some file systems invent new
-        numbers."""
+        """Return whether most things that no operation moves still have their old inode numbers. On some file systems
+        they do not, because these invent new numbers."""
         checked = agreeing = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)
@@ -230,7 +232,7 @@ class Sightings:
 
     def is_known_by_contents(self, path: str) -> bool:
         """Return whether the file ``path`` may be any of several things of the workload, so that only its contents can
-        tell."""
+        show which."""
         return len(self._without_contents(self._tree[path], self._bearers(path))) > 1
 
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
