@@ -188,7 +188,7 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
     }
     for edge in graph.edges:
-        # The known facts are closed under the edges without clauses, so a single edge shows a conflict.
+        # All that follows from the facts in every model is known already, so a conflict shows at a single edge.
         if known.get(edge.node) is True and known.get(edge.needs) is False:
             # If an edge has OWN_FIRST and an order, only OWN_FIRST is refuted: other edges test the order by itself.
             single = edge.clauses & {OWN_FIRST} or edge.clauses

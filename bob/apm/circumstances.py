@@ -28,7 +28,7 @@ class Circumstance(StrEnum):
     MAPPED = "with a write through a mapping"
 
 
-SOON = 4.0  # seconds: a transaction is open for so long before its commit
+SOON = 4.0  # seconds: the workload begins at most so long before the commit of an open transaction
 OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
 """How many different lists of operations must meet a circumstance, if more than one. The effect of these circumstances
 depends on the operations, or on the sizes of files."""

@@ -222,7 +222,7 @@ _DURABLE = {
     What.OTHER_NAMES: "every other name that was created, moved or removed",
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
-WHATS = tuple(_DURABLE)  # values that clauses have; other values are for tables only
+WHATS = tuple(_DURABLE)  # values in clauses; other values occur only in rows of tables
 SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
 UNITS = (Unit.WHOLE, Unit.BLOCK)  # units that persist whole by a clause; sectors are always whole
 

@@ -24,7 +24,7 @@ _REFUTED: Mapping[str, tuple[Clause, ...]] = {
     "append-append-same-file": matching("ordered append append same-file"),
     "append-any": matching(f"ordered {_GROWING} any any", "in-turn sizes any"),
     "directory-op-any": matching(f"ordered {_NAMES}|setxattr any any", "in-turn names any"),
-}  # by row of Table 1: the clauses that a × refutes; ``append-rename-any`` follows from two other rows
+}  # by row of Table 1: the clauses that a violation refutes; ``append-rename-any`` follows from two other rows
 
 _OF_NOTHING = frozenset(matching("durable returned|o-sync|o-dsync any", "durable any other-*"))
 """Clauses that neither the table nor POSIX promises."""

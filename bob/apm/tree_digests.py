@@ -24,8 +24,8 @@ _MODULUS = 1 << 8 * DIGEST_BYTES
 KEPT, KEPT_SUMS = (
     4,
     64,
-)  # most contents, and most sums and lists of names, in memory
-FILLINGS = 3  # ways to fill holes, if allowed: zeros, old contents of the disk, those of the file before a cut
+)  # how many are kept in memory: contents of files; sums of files, and lists of names
+FILLINGS = 3  # ways to fill holes, if allowed: zeros, old contents of the disk, contents of the file before a cut
 
 
 def digest(*parts: bytes) -> bytes:

@@ -8,7 +8,7 @@ from bob.crash.drafts import mask, settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
-MOST = 40  # a group of more writes gets no neighbours: so many causes do not make an explanation shorter
+MOST = 40  # a larger group gets no neighbours, because so many causes would not explain the violation
 
 
 class Neighbours:

@@ -159,9 +159,9 @@ class StateSearch(Iterator[Candidate]):
             key = self._composer.key(state)
             fresh = key not in self._keys
             if fresh and len(self._keys) >= self._budget:
-                # The budget is used up. So bob cannot explore all torn states any more, and if this state is whole, not
-                # all whole ones.
-                # If it is torn, the remaining states of whole writes may still have contents that were explored.
+                # The budget is used up, and this state has new contents. So bob cannot explore all torn states. If this
+                # state is whole, bob cannot explore all states of whole writes either. If it is torn, the remaining
+                # states of whole writes may still have contents that were explored.
                 self._stages = [other for other in self._stages if draft.torn and not other.tears]
                 return
             self._keys.add(key)

@@ -63,7 +63,7 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     try:
         simulate(kept)
     except RefusedError:
-        return None  # a renamed directory gave an object of a removed operation another path
+        return None  # by a rename of a directory, an object of a removed operation got another path
     return kept
 
 

@@ -46,7 +46,7 @@ MAX_OPERATIONS = FIRST_SETUP_NUMBER + MOST_SETUP_OPERATIONS
 _SECTOR_BYTES = 512
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
-# Four digits are a number from 0080 to 270f (9,999). Other words stand for no operation.
+# Four hexadecimal digits stand for an operation from 0080 (128) to 270f (9,999).
 _FOUR = rb"00[89a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|1[0-9a-f]{3}|2[0-6][0-9a-f]{2}|270[0-9a-f]"
 _OLD_CELL = re.compile(rb"<(op[0-9a-f]{2}|" + _FOUR + rb"):([0-9a-f]{6}):([0-9a-f]{2})>")
 _WORD = re.compile(rb"op[0-9A-F]{2}|" + _FOUR.replace(b"a-f", b"A-F").replace(b"0f", b"0F"))

@@ -27,7 +27,7 @@ ALPHABET = 93  # characters in the alphabet of a position
 SHADES = 2 * ALPHABET
 SETUP_SHADE = 32
 FIRST_SETUP_NUMBER = 10_000  # the first number of the initial tree's operations; a workload's numbers are 1, 2, ...
-WORD = slice(1, 5)  # the operation's place in a cell
+WORD = slice(1, 5)  # where a cell has the operation's number
 # A range of at most this many bytes may lack a whole cell, which would name its operation.
 SHORT_BYTES = 2 * CELL_BYTES - 1
 _HIGH = 0x80

@@ -83,7 +83,7 @@ class Collateral:
                 continue
             if node.kind == "unreadable":
                 continue
-            # A name may be any of several things. It is damaged only if it is damaged whichever of them it is.
+            # A name may lead to any of several things. It is damaged only if it would be damaged with each of them.
             found = [list(self._of(thing, path, node, beside, seen)) for thing in sorted(things)]
             if all(found):
                 yield from found[0]

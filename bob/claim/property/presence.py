@@ -151,8 +151,8 @@ class Oracle:
         finding = EffectFact(Fact.EITHER, EffectPart.NAME, about, expected, "out of sight", is_unseen=True)
         found, fault = seen.at(place), seen.fault(place)
         if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
-            # The operation puts a name into a directory that is not there. So the operation may be complete, and its
-            # name only not reachable.
+            # The operation puts a name into a directory that is not there. It may be complete all the same: only its
+            # name cannot be reached.
             return finding
         if found is None:
             return finding.blaming(number, self._touchers(place[0])) if seen.is_broken(place[0]) else finding

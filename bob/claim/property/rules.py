@@ -184,8 +184,8 @@ def _wrong(prop: Property, question: Question, history: History, reading: Readin
         if lost is None:
             return _torn_by_a_shift(prop, number, history, reading)
         missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
-        # If the file was never made, only the making is lost, not this operation. But the making may have to be
-        # durable, too.
+        # If the operation that made the file is lost, this operation does not count as lost. But the operation that
+        # made the file may have to be durable, too.
         durable = frozenset(covered(prop.call, prop.kinds, prop.relations, history)) if prop.call else frozenset()
         return lost if not missing or (prop.several and missing <= durable) else None
     if reading.of(number) is Presence.PARTIAL:

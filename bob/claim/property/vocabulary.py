@@ -86,8 +86,8 @@ _CALLS = {
     Call.RETURNED: "any operation",
 }
 
-# Words of older documents. In rows of old, fsync-directory was of the directory that contains the file of the other
-# rows.
+# Words of older documents. In the names of their rows, fsync-directory means an fsync of the directory that contains
+# the changed file.
 _CLAUSES = {"o-sync-write": Call.O_SYNC, "o-dsync-write": Call.O_DSYNC, "return": Call.RETURNED}
 _OF_A_FILE = {
     "new-entry": What.ENTRY,

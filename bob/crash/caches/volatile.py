@@ -16,8 +16,8 @@ def durable_since(trace: Trace) -> tuple[int | None, ...]:
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
     submitted = {device: [flush.submitted.time for flush in some] for device, some in flushes.items()}
-    # earliest[k] is the first completion among the flushes k, k+1, ...: if several are in flight, a later one may be
-    # first
+    # earliest[k] is the first completion among the flushes k, k+1, ...: if several are in flight, a later one may
+    # complete first.
     earliest = {
         device: list(accumulate((flush.completed.time for flush in reversed(some)), min))[::-1]
         for device, some in flushes.items()
