@@ -41,8 +41,8 @@ class CallWords:
 class ReliedOn:
     """Something that a program relies on, in one ``sentence``. ``calls`` describes the system calls that the
     ``explanation`` names. ``kind`` is the name that the paper ALICE (OSDI'14) gives to such a reliance
-    (:mod:`bob.protocol.kinds`); it is empty if unknown. ``trees`` counts the trees that lack it and that the checker
-    refuses."""
+    (:mod:`bob.protocol.kinds`); it is empty if unknown. ``trees`` counts the trees that lack what the program relies
+    on, and that its checker refuses."""
 
     explanation: Explanation
     sentence: str
@@ -70,9 +70,9 @@ class Way:
     that state's recording, and ``by_recording`` has the number of states in each recording.
 
     For programs, ``told`` is the output before the crash of the witness (one character for each byte). ``trees`` counts
-    distinct trees, and ``relied_on`` lists what the program relied on, first what is missing in most trees.
+    distinct trees. ``relied_on`` lists what the program relied on; what is missing in most trees comes first.
 
-    For models, a state is a tree. Then ``step`` names the step of bob's search that first reached such a tree.
+    For models, a state is a tree, and ``step`` names the step of bob's search that first reached such a tree.
     ``crossed`` has for each real file system, by name, its verdict on this way."""
 
     evidence: str
@@ -110,11 +110,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim by the crash states of one recording: of the workload ``name``, with this ``finish`` (the
-    way in which the workload ends). ``violations`` counts the explored states that break the claim. ``needs_no_crash``
-    says that the state with all writes breaks it, too. ``fall`` is the panic or hang of the kernel that prevented the
-    recording. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states. It is None if
-    bob explored most of them."""
+    """The verdict on a claim by the crash states of one recording. ``name`` is the recorded workload, and ``finish`` is
+    the way in which it ends. ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says
+    that the state with all writes breaks it, too. If the kernel's panic or hang prevented the recording, ``fall``
+    describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states. It is None
+    if bob explored most of them."""
 
     name: str
     finish: str

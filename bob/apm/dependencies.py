@@ -97,8 +97,8 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Simulate ``workload``, and return its graph. Raises UsageError if an operation fails, or if models do not know
-    it."""
+    """Simulate ``workload``, and return its graph. Raises UsageError for an operation that fails, or that models do not
+    know."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 

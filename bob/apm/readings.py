@@ -313,8 +313,9 @@ class _Names:
                         yield above.together(reading)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of names whose inode numbers give new knowledge. Either the numbers show that two names lead to
-        one thing, although they could lead to two; or the reverse."""
+        """Yield pairs of names whose inode numbers give new knowledge. In one case, two names could lead to two things,
+        but their numbers show that they lead to one. In the other case, they could lead to one thing, but lead to
+        two."""
         of_number: dict[int, list[str]] = {}
         of_thing: dict[int, dict[int, str]] = {}
         for path, things in self.who.items():

@@ -75,8 +75,9 @@ def in_blocks(graph: Graph) -> Graph:
 
 
 def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
-    """Return the paths of the files in ``tree`` whose blocks were freed. Then return ``tree`` with zeros as the
-    contents of these files. Blocks of theirs may show contents of other files, and bob does not enumerate these."""
+    """Return the paths of the files in ``tree`` that an operation removed, replaced or cut. Then return ``tree`` with
+    zeros as the contents of these files. (Other files may have got their blocks, so they may show contents of other
+    files, and bob does not enumerate these.)"""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 

@@ -263,8 +263,8 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Mark in ``chosen`` the whole sectors of torn writes that are on the medium. Return the places (indexes in
-        ``sectors``) of sectors that are torn inside, whose contents :meth:`_mix` computes."""
+        """Mark in ``chosen`` the sectors of torn writes that are on the medium as a whole. Return the places (indexes
+        in ``sectors``) of the sectors that are there only in part, whose contents :meth:`_mix` computes."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])

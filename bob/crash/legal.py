@@ -36,8 +36,8 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
 
     A cache that keeps an order may lose writes that completed before the window. Each such write has a growth point of
     its own, where only this write is pending. These growth points come first. Raises UsageError if the cache's rule is
-    for one disk and there are several disks, and MalformedError as :func:`check_trace`.
-    """
+    for one disk and there are several disks. Raises MalformedError if the trace contradicts itself
+    (:func:`check_trace`)."""
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
     if cache.one_disk_only and disks > 1:

@@ -46,9 +46,9 @@ class RunStopped(BaseException):
 
 
 class Job:
-    """Work for one guest. Messages use three texts: the ``title`` of the job, ``when`` (where in the work a guest was
-    lost), and ``verb`` (what bob did when it failed). ``first_loss`` says how the first guest was lost. ``states`` is
-    the number of crash states that the present guest has done for this job."""
+    """Work for one guest. Three texts are for messages: the ``title`` of the job, ``when`` (at what point of the work a
+    guest was lost), and ``verb`` (what bob was doing when it failed). ``first_loss`` says how the first guest was lost.
+    ``states`` is the number of crash states that the present guest has done for this job."""
 
     when = ""
     verb = "did"
@@ -101,7 +101,7 @@ class JobQueue:
 
 
 class Pool:
-    """Does the jobs of a queue in guests. The condition ``changed`` is notified when a job ends."""
+    """A pool of guests that does the jobs of a queue. The condition ``changed`` is notified when a job ends."""
 
     def __init__(self, guests: AnyGuests, image: Image, progress: Progress) -> None:
         self._guests, self._image, self._progress = guests, image, progress
@@ -188,8 +188,8 @@ class Pool:
                 self.changed.notify_all()
 
     def _next(self, queue: JobQueue, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. If no job is there yet, a worker with a guest waits. A worker without a
-        guest gets Idle.WAIT, and can start one meanwhile."""
+        """Return the next job for a worker. If there is no job yet, a worker with a guest waits. A worker without a
+        guest gets Idle.WAIT, and can start a guest in the meantime."""
         with self.changed:
             while not self.is_stopped:
                 job = queue.next(has_guest=has_guest)

@@ -42,8 +42,8 @@ def in_words(line: CrashTimeline) -> str:
 
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
-    """Return which events of the time line made a write durable: FUA writes, and flushes after a write. They are given
-    by their indexes in ``line.events``. Only writes count that were sent after the first call began
+    """Return the events of the time line that made a write durable, by their indexes in ``line.events``. These are FUA
+    writes, and flushes after a write. Only writes that were sent after the first call began count
     (docs/how-it-works.md#the-rules)."""
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)

@@ -41,7 +41,7 @@ LACKABLE: dict[str, OperationTest] = {
 
 
 def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
-    """Return the kinds of operations in ``lacks`` that occur in ``operations``."""
+    """Return which of the kinds ``lacks`` occur in ``operations``."""
     return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 

@@ -63,7 +63,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write(2) at ``offset``; None for the end of the file (O_APPEND)."""
+    """A write(2) at ``offset``. If ``offset`` is None, it is at the end of the file (O_APPEND)."""
 
     path: str
     offset: int | None
@@ -73,7 +73,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class CopyRange:
-    """A copy_file_range(2) of ``length`` bytes of ``source`` to the same place in ``path``."""
+    """A copy_file_range(2) of ``length`` bytes from ``offset`` on in ``source``, to the same offset in ``path``."""
 
     source: str
     path: str

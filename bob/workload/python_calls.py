@@ -143,7 +143,8 @@ class Verb:
 
 
 def shape(step: HistoryStep, things: Sequence[Thing]) -> Hashable:
-    """Return everything about a tree except the written bytes: names, hard links, kinds, sizes, zeros, attributes."""
+    """Return everything about a tree except the written bytes. This is, for each path: its hard links, kind, target,
+    size, attributes, mode and owner, and which parts of the file are zeros."""
     first: dict[int, str] = {}
     for path, identity in sorted(step.names.items()):
         first.setdefault(identity, path)

@@ -34,8 +34,8 @@ class _TooLarge(ValueError):
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
-    """Return the history of ``workload``, then its setup and its operations, as the agent performs them. Raises
-    RefusedError."""
+    """Return the history of ``workload``, and then its setup and its operations, as bob's agent performs them. Raises
+    RefusedError for an operation that a file system would refuse."""
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     system.data.clear()

@@ -13,9 +13,10 @@ _HINT = "the head of the file says what belongs there"
 
 
 class Idiom(Declaration, frozen=True, kw_only=True):
-    """A guarantee that a program may want, such as an atomic replacement of a file. A model gives it if it promises the
-    clauses ``rests_on``. The site's answer comes from the row ``row`` of Table 1, from the tests of the ``program``, or
-    from the clauses. ``id`` is the anchor on the site (empty: the idiom is not there)."""
+    """A guarantee that a program may want, such as an atomic replacement of a file. A model gives this guarantee if it
+    promises the clauses ``rests_on``. The site shows whether a file system gives it. It takes this answer from the row
+    ``row`` of Table 1, from the tests of the ``program``, or from the clauses. ``id`` is the anchor on the site (empty:
+    the idiom is not there)."""
 
     id: str = ""
     sentence: OneLine

@@ -14,8 +14,8 @@ _OWN_LINKS = 2  # the name in the directory above, and the directory's own ``.``
 
 
 class Attributes:
-    """Expected attributes of files and directories, from the ``statuses`` of their names before and after the
-    operations. A name without a status has no expected attributes."""
+    """Expected attributes of files and directories. They come from the ``statuses`` (mode, owner, time, link count) of
+    the names before and after the operations. If a name has no status, no attributes are expected of it."""
 
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]

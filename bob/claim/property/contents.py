@@ -182,8 +182,8 @@ class FileStory:
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def is_mixed_by_bytes(self, one: bytes, other: bytes) -> bool:
-        """Return whether each byte means the same in any mixture of the two contents: the fact that it shows about an
-        operation does not depend on the other bytes.
+        """Return whether, in any mixture of the two contents, each byte shows the same fact about an operation whatever
+        the other bytes are.
 
         This is so under two conditions. The contents differ only in data of operations. Each byte of the data of such
         an operation shows exactly one operation, or the initial contents, and is not zero (zeros may be a hole)."""

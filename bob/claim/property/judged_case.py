@@ -260,7 +260,8 @@ class JudgedCase:
 
 
 def evidence_states(case: Case, properties: Sequence[Property], observed: Observations) -> set[CrashState]:
-    """Return the best evidence that ``observed`` has against each of ``properties``."""
+    """Return the crash states that are the best evidence of ``observed`` against ``properties``: one state for each
+    property that is broken."""
     bench = JudgedCase.of(case, observed)
     judged = (bench.judge(prop) for prop in properties)
     return {said.evidence.state for said in judged if said is not None and said.evidence is not None}

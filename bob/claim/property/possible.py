@@ -144,9 +144,9 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield each group whose names show, in the observation ``seen``, that no possible set of its operations can have
-    happened. If such a group contains a smaller one, only the smaller group is yielded. Groups with a ``torn``
-    operation are left out."""
+    """Yield each group whose observed names no possible set of its operations would leave. ``seen`` has the observed
+    names. If such a group contains a smaller one, yield only the smaller group. Groups with a ``torn`` operation are
+    left out."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)

@@ -45,8 +45,8 @@ class Reading:
 
 
 class Oracle:
-    """The presence oracle of one recorded workload. ``statuses`` has the modes, owners and times of all names, first
-    from before the operations and then from after them. It is empty if they are unknown."""
+    """The presence oracle of one recorded workload. ``statuses`` has the statuses (mode, owner, time, link count) of
+    all names, first from before the operations and then from after them. It is empty if they are unknown."""
 
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history

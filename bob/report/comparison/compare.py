@@ -55,9 +55,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of the sides ``a`` and ``b``. ``configurations`` are those that both sides have, in A's order, and
-    ``cells`` are their cells, with the properties in the order of Table 1. ``only_a`` and ``only_b`` are the
-    configurations that only one side has."""
+    """The comparison of the sides ``a`` and ``b``. ``configurations`` has the configurations that both sides have, in
+    A's order. ``cells`` has the cells of these configurations, with the properties in the order of Table 1. ``only_a``
+    and ``only_b`` have the configurations that only one side has."""
 
     a: Side
     b: Side
@@ -88,8 +88,8 @@ class Comparison:
         return tuple(cell for cell in self.cells if cell.kind in kinds)
 
     def answers(self, cell: Cell) -> Iterator[tuple[str, Side, SideAnswer]]:
-        """Yield the answers of both sides to ``cell``. Each comes with the letter of its side (A or B), and with the
-        side."""
+        """Yield the answers of both sides to ``cell``, each with the letter of its side (A or B) and with the side
+        itself. Leave out a side that lacks the cell."""
         for letter, side, answer in (("A", self.a, cell.a), ("B", self.b, cell.b)):
             if answer is not None:
                 yield letter, side, answer
@@ -124,8 +124,8 @@ class Comparison:
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
-    table, one of ``reasons`` may explain a difference. To decide that, bob reads the witness of the other side, which
-    must fit the reason."""
+    table, one of ``reasons`` may explain a difference. A reason must fit the witness that the other side has for the
+    cell."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))
