@@ -177,12 +177,11 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return the conflicts of an observation with a single clause among those that are ``promised``. The observation
-    refutes each of these clauses, because it says for certain which changes persisted.
+    """Return the ``promised`` clauses that the observation refutes, each by itself, because the observation says for
+    certain which changes persisted. Each comes as a conflict.
 
-    Other observations are ambiguous: they are forbidden, but only several clauses together forbid them. Then the result
-    is empty; see :func:`forbidding`.
-    """
+    A forbidden observation may also be ambiguous: only several clauses together forbid it. If so, the result is empty;
+    see :func:`forbidding`."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised

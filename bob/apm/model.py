@@ -34,13 +34,13 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. By the clause, the operation with number ``missing`` should persist before
-    any part of the operation with number ``there`` does. In the crash state a part of the latter persisted (or that
-    operation returned), but a part of the former is missing. Both numbers are None if a single cell breaks the clause.
+    """The crash state that refutes a clause. By the clause, operation number ``missing`` should persist before any part
+    of operation number ``there`` does. In the crash state, a part of operation ``there`` persisted (or the operation
+    had returned), but a part of operation ``missing`` did not. Both numbers are None if a single cell breaks the
+    clause.
 
     If ``alone`` is false, only several clauses together forbid the state. ``witness`` is the path of a file with the
-    state, relative to the model's file.
-    """
+    state, relative to the model's file."""
 
     run: str
     workload: str
@@ -146,7 +146,8 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def with_distinct_names(models: Sequence[Model]) -> list[Model]:
-    """Return ``models`` with distinct names. If several have the same name, add to it where each comes from."""
+    """Return ``models`` with distinct names. If several models have the same name, add to the name where each of them
+    comes from."""
     often = Counter(model.name for model in models)
     return [
         replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models

@@ -19,7 +19,7 @@ COUNTED_OPERATIONS = 300  # micro-operations; a workload with more is left out
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
     """Counts of trees for one list of operations. ``allowed`` counts the trees that a model allows if blocks are never
-    torn, and ``seen`` counts those of them that the workloads in ``folders`` showed."""
+    torn. ``seen`` counts the allowed trees that the workloads in ``folders`` showed."""
 
     operations: tuple[str, ...]
     folders: tuple[str, ...]

@@ -94,16 +94,16 @@ def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the stronger clauses that must go if ``clause`` is taken away. For example, a change that persists as a
-    whole also persists as a whole in each block."""
+    """Return the stronger clauses that must go if ``clause`` is taken away. For example, if the blocks of a change no
+    longer persist as a whole, the change does not persist as a whole either."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.DATA_KINDS and clause.unit is Unit.BLOCK:
         return (clauses.Whole(clause.kind, Unit.WHOLE),)
     return clauses.saying_more(clause)
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return ``clauses`` as few patterns, one a line, that :func:`clauses.matching` understands. If clauses differ in
-    one word only, their words are joined to one pattern."""
+    """Return ``clauses`` as few patterns, one a line, that :func:`clauses.matching` understands. If clauses differ only
+    in one word, one pattern has the different words as alternatives."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()

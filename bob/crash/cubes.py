@@ -111,9 +111,9 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Divide ``cube``, and yield the nonempty parts. In all states of one part, the same write shows in each of the
-        sectors ``composer.sectors[places]``, so these sectors have the same contents. There may be very many parts. Two
-        parts may have equal contents."""
+        """Divide ``cube`` by the sectors ``composer.sectors[places]``, and yield the nonempty parts. Throughout a part,
+        each of these sectors shows one write, and so has one content. There may be very many parts. Two parts may have
+        equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

@@ -106,7 +106,8 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def new_states(pending: int, becoming: int) -> int:
-    """Return how many states of one growth point are not states of the next point. These are the subsets of ``pending``
-    writes that lack some of the writes ``becoming`` durable."""
+    """Return how many states of one growth point are not states of the next point. There are ``pending`` writes (or
+    units) at the first point, and ``becoming`` of them become durable before the next. These states are the subsets of
+    the pending writes that lack some write which becomes durable."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

@@ -1,5 +1,6 @@
 """The *neighbours* of a crash state. A neighbour differs from the state in one pending write: it lacks that write, or
-has it in addition. If the neighbour breaks nothing, a violation in the state depends on that write."""
+has it in addition. Suppose that the state breaks a claim, and the neighbour does not. Then the violation depends on
+that write."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -37,7 +37,8 @@ FRUITLESS_DRAFTS = 2000  # an endless stage stops after so many drafts in a row 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A crash state to explore, of the kind ``stage``. No earlier candidate has its ``key``, that is, its contents."""
+    """A crash state to explore, of the kind ``stage``. ``key`` stands for its contents; no earlier candidate has the
+    same key."""
 
     state: CrashState
     key: bytes

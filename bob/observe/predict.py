@@ -1,8 +1,8 @@
 """Predictions of a crash state's outcome from the reads of recovery in other states.
 
-Recovery, repair and the look at the tree are together a deterministic program, which knows the device only by its
-reads. Suppose that a state has the same contents as another state wherever bob saw that other state read. Then it takes
-the same course, and has the same outcome.
+Recovery, repair and bob's look at the files are together a deterministic program, which knows the device only by its
+reads. Suppose that two states have the same contents wherever bob saw the program read in one of them. Then the program
+does the same in the other state, and the outcome is the same.
 
 * *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
   the last close of a block device drops its page cache.
@@ -13,9 +13,8 @@ the same course, and has the same outcome.
 Some file systems *forget* what was on the disk: xfs reads each block in its log, updates the block unless it is newer,
 and writes it back. Suppose that two states differ only in what one access reads, that they then read in the same
 places, and that they leave the same disk. Then both contents lead to the same node of the tree of reads. So n such
-blocks take n + 1 mounts, not 2^n. bob does this if the file system's declaration says that recovery takes each block by
-itself. Controls check these assumptions.
-"""
+blocks take n + 1 mounts, not 2^n. bob merges nodes in this way if the file system's declaration says that recovery
+takes each block by itself. Controls check these assumptions."""
 
 from __future__ import annotations
 

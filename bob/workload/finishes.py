@@ -15,8 +15,8 @@ def synced(*syncs: Operation) -> Finish:
 
 
 def default_finishes(history: History) -> tuple[Finish, ...]:
-    """Return up to three finishes: ``natural`` writeback, an fsync of each directory that the workload changed (the
-    last one first), and an fsync of the root."""
+    """Return up to three finishes. The first is ``natural`` writeback. The second has an fsync of each directory that
+    the workload changed, the last one first. The third is an fsync of the root."""
     there = {
         path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is FileKind.DIRECTORY
     }

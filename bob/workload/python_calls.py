@@ -137,8 +137,8 @@ class Verb:
     name: str
 
     def __call__(self, *words: object) -> None:
-        """Perform the operation. ``words`` are the words of the language; a number may be an int. Raises
-        RefusedCall."""
+        """Perform the operation of this verb. ``words`` are the words of the language after the verb; a number may be
+        an int. Raises RefusedCall if a file system would refuse the operation."""
         self.fs._call(self.name, words)
 
 

@@ -58,8 +58,8 @@ class OfProperty(Judgeable):
         return f"{self.name} is violated on {configuration}"
 
     def violation(self, seen: Observation, context: Context) -> Violation | None:
-        """Return how ``seen`` breaks the claim; None if it does not break it, or did not mount. Raises UsageError for a
-        property that this bob does not know."""
+        """Return how ``seen`` breaks the claim. Return None if it satisfies the claim, or if the state did not mount.
+        Raises UsageError for a property that this bob does not know."""
         if not seen.mounted:
             return None
         history, oracle = _oracle(context)

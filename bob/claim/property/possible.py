@@ -132,8 +132,8 @@ class OperationGroup:
         return self._things[thing].kind is FileKind.DIRECTORY
 
     def _is_alive(self, thing: int, state: _NamesState) -> bool:
-        """Return whether the file or directory ``thing`` has a name in ``state``, or may have a name that is not of
-        this group."""
+        """Return whether the file or directory ``thing`` has a name in ``state``, or may have a name that this group
+        does not change."""
         homes = self._homes[thing]
         return thing == ROOT or thing in state or not all(place in self._at for place in homes)
 
@@ -212,8 +212,8 @@ def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
 
 
 def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
-    """Divide the numbers into sets. Two numbers are in one set if they have a key in common, or if a chain of such
-    numbers leads from one to the other."""
+    """Divide the numbers into sets. ``keys`` has the keys of each number. Two numbers are in one set if they have a key
+    in common, or if a chain of such numbers leads from one to the other."""
     parts: list[tuple[set[int], set[object]]] = []
     for number, own in keys.items():
         numbers, together = {number}, set(own)

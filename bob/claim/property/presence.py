@@ -2,11 +2,15 @@
 
 An operation's effect consists of parts: a name refers to a file or directory, a file has this size, these bytes, this
 attribute. For each part, the oracle asks which sets of operations would leave what bob observed
-(:mod:`bob.claim.property.contents` and ``possible``). The answer is a *fact*. It is AFTER if only sets with k would,
-BEFORE if only sets without k would, and EITHER if both would. It is NEITHER if no set would, and only a half-done k
-explains the observation. If any of several half-done operations explains it, these are its *suspects*
-(:class:`Damage`). In doubt bob holds the file system to be right: a false accusation is the worst error
-(docs/design.md)."""
+(:mod:`bob.claim.property.contents` and ``possible``). The answer is a *fact*:
+
+* AFTER: only sets with operation k would leave it.
+* BEFORE: only sets without k would leave it.
+* EITHER: some sets with k and some sets without k would leave it.
+* NEITHER: no set of whole operations would leave it, but a half-done k can.
+
+If any of several half-done operations explains what bob observed, these are its *suspects* (:class:`Damage`). In doubt
+bob holds the file system to be right: a false accusation is the worst error (docs/design.md)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace

@@ -2,7 +2,7 @@
 
 A name is a place: a pair *(directory, base name)*. So a move of a directory does not change the names in it. Several
 files and directories (*things*) of the workload may have had one name. bob distinguishes them by their inode numbers,
-or else by their contents. If neither does, a name may be any of several things."""
+or else by their contents. If both are of no help, a name may lead to any of several things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -10,8 +10,9 @@ from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
-    """Return when each write becomes durable; None if never. It is the first completion of a flush of the write's
-    device that was submitted at or after the write's completion. For a FUA write, it is the write's own completion."""
+    """Return when each write becomes durable; None if never. A write becomes durable when a flush of its device
+    completes that was submitted when the write had completed, or later. The first such completion counts. An FUA write
+    becomes durable when it completes."""
     flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
