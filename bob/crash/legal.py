@@ -108,6 +108,7 @@ def _by(since: int | None, time: int) -> bool:
 def new_states(pending: int, becoming: int) -> int:
     """Return how many states of one growth point are not states of the next point. There are ``pending`` writes (or
     units) at the first point, and ``becoming`` of them become durable before the next. These states are the subsets of
-    the pending writes that lack some write which becomes durable."""
+    the pending writes that lack some write which becomes durable. At the last point no write does, and all subsets
+    count."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

@@ -25,7 +25,7 @@ so Python is started for each check."""
 
 
 class ForkedChecker:
-    """A checker that another process has forked, but that is a child of this process."""
+    """A checker that another process has forked. It is nevertheless a child of this process, which can wait for it."""
 
     stderr = None
 
@@ -41,11 +41,10 @@ class ForkedChecker:
 
 class WarmPython:
     """The process that forks for the Python checker ``script``. ``within`` wraps a command so that it runs in the
-    checker's root. The imports may take ``seconds``.
+    checker's root. bob waits up to ``seconds`` for the imports.
 
-    ``pid`` is None if there is no such process: if the script is not for Python, Python is missing, or an import prints
-    something. Then each check starts Python anew.
-    """
+    ``pid`` is None if the process could not be started: the script is not for Python, Python is missing, or an import
+    takes too long or prints something. Then each check starts a new Python."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
