@@ -130,12 +130,13 @@ class GraphBuilder:
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
         """Return two nodes for a change. The first stands for "some of its parts", the second for "all of its parts",
-        but both leave out parts that may persist at any time. No order binds such a part.
+        but parts that may persist at any time are left out. No order binds such a part.
 
-        After a cut (truncation), the kernel writes zeros behind the new end in the last block. An append may then write
-        data into the place of data that was cut off. The kernel writes both at any time, and they show at once if the
-        file still has its old size. So both are left out of "some of its parts". The zeros are left out of "all of its
-        parts", too, because they show only when the file grows again (ext4_block_truncate_page)."""
+        There are two cases. After a cut (truncation), the kernel writes zeros behind the new end in the last block. And
+        an append may write data into the place of data that was cut off. The kernel writes the zeros and this data at
+        any time. If the file still has its old size, they show at once, so "some of its parts" leaves them out. "All of
+        its parts" leaves out the zeros, too, because they show only when the file grows again
+        (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:

@@ -55,8 +55,8 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum of the numbers of several workloads. ``exhaustive`` is "sectors" if it is so for every workload.
-    It is "writes" if it is "writes" or "sectors" for every workload, and otherwise None."""
+    """Return the sum of the numbers of several workloads. Its ``exhaustive`` is the least that holds for every
+    workload: None, then "writes", then "sectors"."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

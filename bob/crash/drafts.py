@@ -123,9 +123,9 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 
 def parts(items: Sequence[int]) -> Iterator[int]:
-    """Yield unions of some of ``items``, which are disjoint bit masks. If there are at most four items, yield all
-    nonempty unions. If there are more, yield for each k the union of the first k items, the union of the last k items,
-    and item k."""
+    """Yield unions of some of ``items``, which are bit masks. If there are at most four items, yield all nonempty
+    unions. If there are more, yield for each k the union of the items up to item k, the union of the items from item k
+    on, and item k."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))

@@ -33,9 +33,9 @@ class Neighbours:
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """Yield the states that differ from ``state`` in write ``index`` alone. If the write is lost in ``state``, it
-        is kept in the other state, and the reverse. If it is torn, it is kept in the first other state and lost in the
-        second."""
+        """Yield the neighbours of ``state`` that differ from it in write ``index``. If ``state`` lost the write, the
+        neighbour keeps it. If ``state`` kept the write, the neighbour lost it. If the write is torn, there are two
+        neighbours: the first keeps it, and the second lost it."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:

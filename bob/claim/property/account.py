@@ -32,8 +32,8 @@ class EffectFact:
 
     ``suspects`` are operations. If there are any, what bob found shows that at least one of them is torn. ``is_unseen``
     is True if bob could not see all of the thing. ``is_change`` is True if the operation changed the thing when all
-    operations ran in program order. ``is_there`` says that a part of the operation's effect is there. If the fact is
-    BEFORE, that is only possible: other operations explain what bob found as well."""
+    operations ran in program order. ``is_there`` is True if a part of the operation's effect is there. If the fact is
+    BEFORE, it means that a part may be there, although other operations explain what bob found as well."""
 
     fact: Fact
     part: EffectPart

@@ -173,8 +173,8 @@ class JudgedCase:
         return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing), cause)
 
     def _main_cause(self, coverage: States, *, is_mixed: bool) -> TornCause | None:
-        """Return the most frequent cause why torn states do not count for a property. Return None if bob did not look
-        for causes."""
+        """Return the most frequent of the causes why torn states do not count for a property. Return None if bob did
+        not look for causes."""
         counts_all = is_mixed and all(map(self._is_judged_by_rows, self._mixtures))
         causes = (one.cause for one in self._unknown_torn)
         return next((cause for cause in causes if not (counts_all and cause is TornCause.MIXED)), None)

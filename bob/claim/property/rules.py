@@ -260,13 +260,14 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """Return damage that breaks the property "collateral"; None if there is none.
+    """Return damage that breaks the property "collateral"; None if there is none. Two sorts of damage count.
 
-    First, this is damage to things that no operation was to change. It does not count if its only suspect has an
-    atomicity property, because then it breaks that property.
+    First, damage to things that no operation was to change. If it has a single suspect, and this operation has an
+    atomicity property, the damage breaks the atomicity property instead, and does not count here.
 
-    Second, this is damage that one of several operations did, if each of them has an atomicity property. It counts only
-    if these are different rows of Table 1, and if bob does not know any of the operations to be partial."""
+    Second, damage that one of several operations did, if each of these operations has an atomicity property. It counts
+    only if these properties are different rows of Table 1, and if bob does not know any of the operations to be
+    partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (

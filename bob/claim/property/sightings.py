@@ -177,8 +177,8 @@ class Sightings:
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether no operation ever made the name ``path``, although its directory may be one of the
-        workload's."""
+        """Return whether no operation ever made the name ``path``, and its directory may be a directory of the
+        workload."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:
