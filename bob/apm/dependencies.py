@@ -257,7 +257,6 @@ class GraphBuilder:
                 self._shown_with(sizes, tail, clauses.AppendPart.TAIL)
 
     def _all_of(self, parts: Iterable[int], before: int | None) -> int:
-        """Return a new node that needs all ``parts``, and also the node ``before`` if that is not None."""
         node = self._node()
         for part in (*parts, *(() if before is None else (before,))):
             self._edge(node, part)

@@ -72,7 +72,7 @@ def derive(
 
     The workloads ``refuting`` may refute any clause. They show that a clause held only in two cases. First, they do so
     for a clause of ``RARE_CLAUSES`` that no other workload tests. Second, for any clause, they add the circumstances
-    ``RARE`` to those in which it was tested (:mod:`bob.apm.circumstances`)."""
+    ``RARE`` to the circumstances of its tests (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -228,8 +228,6 @@ class _ClauseCount:
 
 
 class _ClauseCounts:
-    """The counts of the tests of every clause, with the circumstances of the tests."""
-
     def __init__(self, workloads: Iterable[ObservedCase], refuting: Iterable[ObservedCase]) -> None:
         self._counts: dict[Clause, _ClauseCount] = {}
         self._rare = _ClauseCounts(refuting, ()) if refuting else None

@@ -292,7 +292,6 @@ class _Names:
         return (path for path in self.nodes if path != "/" and (path.rpartition("/")[0] or "/") == folder)
 
     def leading(self, path: str, things: Set[int]) -> list[CellReading]:
-        """Return the readings which say that ``path`` leads to one of ``things``."""
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:

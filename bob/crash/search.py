@@ -47,8 +47,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateKind:
-    """A kind of state. When it is the turn of this kind, the search takes ``turn`` new states from ``drafts``.
-    ``tears`` says that the states may be torn, and ``endless`` that the drafts never end."""
+    """A kind of state. When it is this kind's turn, the search takes ``turn`` new states from ``drafts``. ``tears``
+    says that the states may be torn, and ``endless`` says that the drafts never end."""
 
     name: str
     turn: int

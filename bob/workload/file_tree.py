@@ -80,7 +80,6 @@ class FileTree:
         return self.things[self.names[path]].kind if path in self.names else None
 
     def size(self, path: str) -> int:
-        """Return the size (bytes) of the file with this name."""
         return self.inodes[self.names[path]].size
 
     def find(self, path: str, *kinds: FileKind) -> int:

@@ -72,7 +72,7 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy with other values in the fields ``changes``. ``content`` is not for this method."""
+        """Return a copy with other values in the fields ``changes``, which must not include ``content``."""
         return replace(self, **changes)
 
     @property

@@ -91,10 +91,10 @@ class Oracle:
         """Return whether bob can judge every mixture of the two observations by pairs of sectors. A mixture has, for
         each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
 
-        The facts about an operation in a mixture are the facts that its sectors show. Two facts are enough to break any
-        rule except durability: BEFORE and AFTER of one operation, or one fact about each of two operations. So two
-        sectors are enough, too. This method checks that nothing else depends on the data: no damage, no name that only
-        contents identify, and no set of names that only a torn operation would explain."""
+        The facts about an operation in a mixture are the facts that its sectors show. To break a rule other than
+        durability, two facts are enough: BEFORE and AFTER of one operation, or one fact about each of two operations.
+        So bob need only look at each two sectors. This method checks that nothing else depends on the data: no damage,
+        no name that only contents identify, and no set of names that only a torn operation would explain."""
         if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
             return False
         seen = self._sightings(one)
