@@ -70,9 +70,9 @@ def derive(
     """Return the model of one configuration (file system and disks), from at least one observed workload. With a
     ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model.
 
-    The workloads ``refuting`` may refute any clause. They show that a clause held only in two cases. First, they do so
-    for a clause of ``RARE_CLAUSES`` that no other workload tests. Second, for any clause, they add the circumstances
-    ``RARE`` to the circumstances of its tests (:mod:`bob.apm.circumstances`)."""
+    The workloads ``refuting`` may refute any clause. They count as evidence for a clause in two cases only. First, they
+    count for a clause of ``RARE_CLAUSES`` that no other workload tests. Second, for any clause, they add the
+    circumstances ``RARE`` to the circumstances of its tests (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()

@@ -106,10 +106,11 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Return the points where bob tears write ``index``, ascending. A point is the number of the write's atomic units
-    before the tear. A write of up to 64 units is torn at all boundaries between its units. A longer write is torn at
-    the first and the last eight boundaries, at powers of two, and at boundaries of sectors. If a write has more than 64
-    sectors, up to 64 boundaries of the device's 4 KiB blocks replace the boundaries of sectors."""
+    """Return the points where bob tears write ``index``, ascending. A point is the number of the write's units (the
+    device's atomic units) before the tear. A write of up to 64 units is torn at all boundaries between its units. A
+    longer write is torn at the first and the last eight boundaries, at powers of two, and at boundaries of sectors. If
+    a write has more than 64 sectors, up to 64 boundaries of the device's 4 KiB blocks replace the boundaries of
+    sectors."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)
