@@ -4,13 +4,14 @@ so. Against judging every mixture."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
 import pytest
 
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.property.contents import FileStory
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import Property, is_broken, questions
 from bob.observe.mixtures import missing_rows
@@ -132,6 +133,37 @@ def test_rows_are_not_enough_where_bob_does_not_say_so() -> None:
     [(is_judged, by_rows, by_all, _alone)] = compared(range(5165, 5166), noise=0.5)
     assert not is_judged
     assert by_all - by_rows == {"collateral"}
+
+
+def is_mixed_by_bytes(setup: Sequence[Operation], made: Sequence[Operation], whole: int = 1) -> bool:
+    """Whether bob says that each byte of /a means the same in any mixture of two contents: the first, and that after
+    ``whole`` operations."""
+    history = World.of(Workload("w", tuple(setup), tuple(made))).history
+    identity = history.steps[0].names["/a"]
+    first, last = (history.steps[step].inodes[identity].content for step in (0, whole))
+    assert first != last
+    return FileStory(history, identity).is_mixed_by_bytes(first, last)
+
+
+WRITE = ops.Write("/a", 0, 4096)
+
+
+@pytest.mark.parametrize("mode", [ops.Allocation.INSERT, ops.Allocation.COLLAPSE])
+def test_a_byte_in_a_file_with_a_moved_range_does_not_say_where_it_was(mode: ops.Allocation) -> None:
+    setup = [ops.Write("/a", 0, 12288)]
+    assert is_mixed_by_bytes(setup, [WRITE])
+    assert not is_mixed_by_bytes(setup, [WRITE, ops.Fallocate("/a", 4096, 4096, mode)])
+
+
+def test_a_zero_may_be_a_hole() -> None:
+    assert not is_mixed_by_bytes([ops.Write("/a", 8192, 100)], [WRITE])
+
+
+def test_a_byte_of_two_operations_does_not_say_which() -> None:
+    setup = [ops.Write("/a", 0, 4096), ops.Write("/b", 0, 4096)]
+    copy = ops.CopyRange("/b", "/a", 0, 4096)
+    assert is_mixed_by_bytes(setup, [ops.Write("/b", 0, 4096), copy], 2)
+    assert not is_mixed_by_bytes(setup, [ops.Write("/b", 0, 4096), copy, WRITE, copy], 2)
 
 
 @pytest.mark.parametrize("count", [2, 3, 7, 8, 9, 64])

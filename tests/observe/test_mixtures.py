@@ -22,7 +22,7 @@ from bob.crash.state import CrashState
 from bob.observe import rounds as module
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
-from bob.observe.mixtures import Mixtures
+from bob.observe.mixtures import CourseEnd, Mixture, Mixtures
 from bob.observe.observation import Observation, OutcomeTable
 from bob.observe.observations import MixedStates
 from bob.observe.predict import Gap
@@ -134,8 +134,10 @@ class Mounting:
         self._floor = plan.composer.floor_delta()
         self._numbers: dict[str, int] = {}
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
-        del audit
+    def mount(
+        self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True, in_guest: bool = False
+    ) -> list[MountedState]:
+        del audit, in_guest
         return [self._mount(delta, payload) for delta in deltas]
 
     def _mount(self, delta: Sequence[ByteRun], payload: bytes) -> MountedState:
@@ -260,7 +262,7 @@ def check_all(found: Exploration) -> int:
     unknown = [state for state in found.every() if isinstance(known.find(composer.contents(state)), Gap)]
     counting = Mixtures(known, found.plan, found.session.findings)
     taken = [(mixture, more) for mixture, _rows in found.rounds._mixtures if (more := counting.more(mixture))]
-    claimed = 0
+    claimed = set[CrashState]()
     for (mixture, more), told in zip(taken, found.mixtures, strict=True):
         places = np.flatnonzero(mixture.read >= 0)
         members = [
@@ -269,12 +271,12 @@ def check_all(found: Exploration) -> int:
             if state.torn and (composer.contents(state)[places] == mixture.read[places]).all()
         ]
         assert told.states == more == len(members)
-        claimed += len(members)
+        assert not claimed.intersection(members)
+        claimed.update(members)
         trees = found.mixed(told)
         for state in members:
             assert found.outcome(state) in trees
-    assert claimed <= len(unknown)
-    return claimed
+    return len(claimed)
 
 
 @settings(max_examples=300, deadline=None)
@@ -319,6 +321,16 @@ def plain(check: str = "", sectors: int = 6, behind: int = 0) -> MadeUpDisk:
 
 @pytest.mark.parametrize("behind", [0, 3])
 def test_where_all_data_passes_through_every_torn_state_is_known(behind: int) -> None:
+@pytest.mark.parametrize(
+    ("one", "other", "apart"), [((1, -1), (1, 2), False), ((1, -1), (-1, 2), False), ((1, 0), (1, 2), True)]
+)
+def test_mixtures_are_apart_if_both_read_a_place_with_other_content(
+    one: tuple[int, int], other: tuple[int, int], apart: bool
+) -> None:
+    first, second = (Mixture(CourseEnd(0, 0, np.array(read)), (), np.array(read), (), 0) for read in (one, other))
+    assert first.is_apart(second) == second.is_apart(first) == apart
+
+
     found = Exploration(plain(sectors=8, behind=behind))
     found.run()
     check_all(found)
