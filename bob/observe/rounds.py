@@ -37,7 +37,7 @@ from bob.observe.observations import MixedStates
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 from bob.observe.session import MountedState, Session
 from bob.observe.torn_courses import TornCourses
-from bob.observe.unknown_torn import CauseCount, TornCause, causes_of_unknown
+from bob.observe.unknown_torn import MOST, CauseCount, TornCause, causes_of_unknown
 from bob.subject import Subject
 
 BATCH = 50  # crash states per request: few round trips, but a progress display that moves
@@ -45,7 +45,6 @@ FORGETFUL_BATCH = 5  # a smaller batch where recovery forgets: there each state 
 MOST_AROUND = 400  # bob predicts at most this many neighbours of other states: each takes about 0.5 ms
 MOST_RANKED = 100  # bob predicts neighbours for at most this many outcomes, the easiest first
 MIXED_SHARE = 6  # mixtures may take at most one sixth of the budget
-MOST = Fraction(3, 4)  # if bob knows a smaller share of the torn states, it looks for the causes
 LEAST_MIXED = 2  # with fewer mounts left, bob looks for no further mixture
 # If bob knows this share of the torn states, it looks for no more mixtures. With just half of each workload's states, a
 # table's sum might have less than half.

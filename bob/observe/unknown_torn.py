@@ -5,6 +5,7 @@ sector with contents that no mounted state had there. The kind of these contents
 from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from fractions import Fraction
 from random import Random
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from bob.subject import Subject
 from bob.workload.pattern import operations_in
 
 SAMPLED = 100  # random torn states
+MOST = Fraction(3, 4)  # if bob knows a smaller share of the torn states, it looks for the causes
 
 
 class TornCause(StrEnum):

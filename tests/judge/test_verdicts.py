@@ -171,6 +171,12 @@ def test_a_property_with_few_known_torn_states_has_a_cause() -> None:
     few, many = MixedStates(2**50, ROWS), MixedStates(2**59, ROWS)
     assert mixed_bench(ORDER, mixture=few, unknown_torn=CAUSES).unknown_torn is TornCause.APPENDED
     assert mixed_bench(ORDER, mixture=many, unknown_torn=CAUSES).unknown_torn is TornCause.APPENDED
+    # bob looks for causes before it counts mixtures: these may make most torn states known.
+    legal = 2**60 - 8
+    for mixture, cause in ((legal - 32, None), (legal * 3 // 4 - 32, None), (legal * 3 // 4 - 33, TornCause.APPENDED)):
+        found = mixed_bench(ORDER, mixture=MixedStates(mixture, ROWS), unknown_torn=CAUSES)
+        assert found.verdict is Verdict.HOLDS
+        assert found.unknown_torn is cause
     # A mixture that cannot be judged is itself the cause.
     unjudged = MixedStates(2**59, (*ROWS, 6))
     found = mixed_bench(ORDER, mixture=unjudged, extra=UNMOUNTABLE, unknown_torn=CAUSES)

@@ -26,7 +26,7 @@ from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, Presence
 from bob.observe.observations import ExploredState, MixedStates, Observations
-from bob.observe.unknown_torn import CauseCount, TornCause
+from bob.observe.unknown_torn import MOST, CauseCount, TornCause
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Workload
@@ -173,8 +173,10 @@ class JudgedCase:
         return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing), cause)
 
     def _main_cause(self, coverage: States, *, is_mixed: bool) -> TornCause | None:
-        """Return the most frequent of the causes why torn states do not count for a property. Return None if bob did
-        not look for causes."""
+        """Return the most frequent of the causes why torn states do not count for a property with this ``coverage``.
+        Return None if most of them count, or if bob did not look for causes."""
+        if coverage.explored_torn is not None and coverage.explored_torn >= MOST * coverage.legal_torn:
+            return None
         counts_all = is_mixed and all(map(self._is_judged_by_rows, self._mixtures))
         causes = (one.cause for one in self._unknown_torn)
         return next((cause for cause in causes if not (counts_all and cause is TornCause.MIXED)), None)
