@@ -28,7 +28,6 @@ from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observations import ExploredState, Observations, TroubleKind, alike, without_numbers
-from bob.observe.unknown_torn import TornCause
 from bob.subject import Subject, promises
 from bob.witness import document as witness
 from bob.witness.document import ShownState
@@ -194,7 +193,7 @@ class Column:
             SubjectResult.of(self._configuration, self._effective, self._environment["mkfs_version"]),
             answers=tuple(cells),
             beside=tuple(self._beside()),
-            notes=(*self._notes(), *self._promises(cells), *mostly_unknown(cells)),
+            notes=(*self._notes(), *self._promises(cells)),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
             findings=() if self._findings is None else self._findings.kept(self._keep),
@@ -267,41 +266,6 @@ def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) ->
     if refused:
         states = replace(states, exhaustive=None)  # bob did not explore the states of workloads that it did not record
     return Answer(claim_words(prop), verdict, states, recordings=tuple(results), reason=reason)
-
-
-def mostly_unknown(cells: Sequence[Answer]) -> Iterator[str]:
-    """Yield a note about each cell with the verdict HOLDS if less than half of its torn states were explored. The note
-    names the recording that has most of the unexplored ones, and the main cause there."""
-    by_recording: defaultdict[tuple[str, str, TornCause | None], list[str]] = defaultdict(list)
-    for one in cells:
-        if one.verdict is Verdict.HOLDS and one.states.is_mostly_torn_unknown:
-            most = max(one.recordings, key=_unknown_torn)
-            by_recording[most.name, most.finish, most.unknown_torn].append(one.claim.name)
-    for (name, finish, cause), properties in by_recording.items():
-        because = f", where {_CAUSES[cause]}" if cause is not None else ""
-        yield (
-            f"less than half of the torn states are known of {', '.join(properties)}: most of the unknown ones are of "
-            f"{name!r} ({finish}){because}"
-        )
-
-
-def _unknown_torn(one: ByRecording) -> tuple[bool, int]:
-    return one.unknown_torn is not None, one.states.legal_torn - (one.states.explored_torn or 0)
-
-
-_CAUSES: Mapping[TornCause, str] = {
-    TornCause.JOURNAL: "recovery reads torn blocks of the journal",
-    TornCause.METADATA: "recovery reads torn metadata",
-    TornCause.SEVERAL_WRITES: "several writes put data in one place",
-    TornCause.APPENDED: "files show torn data in new places",
-    TornCause.OVERWRITTEN: "files show torn data over other data",
-    TornCause.BUDGET: "mixtures of old and new data would take more than a sixth of the budget",
-    TornCause.MIXED: "bob knows mixtures of old and new data, but these properties are not judged by pairs of sectors",
-    TornCause.UNJUDGED: "bob cannot judge mixtures of old and new data by pairs of sectors",
-    TornCause.UNMOUNTABLE: "they do not mount",
-    TornCause.UNCOUNTED: "bob knows the outcomes of more, but cannot count these",
-}
-"""The causes in words that follow the word "where" in a note."""
 
 
 def claim_words(prop: Property) -> ClaimWords:

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from bob.answer.answer import Answer, ByRecording, Way
+from bob.answer.mostly_unknown import notes_of
 from bob.answer.result import SubjectResult
 from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
@@ -99,6 +100,10 @@ class PageColumn:
     @property
     def configuration(self) -> SubjectResult:
         return self.column.configuration
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return notes_of(self.configuration)
 
     @property
     def ways(self) -> list[ShownWay]:

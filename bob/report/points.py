@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from bob.answer.answer import Answer
+from bob.answer.mostly_unknown import notes_of
 from bob.answer.result import Result, Run, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.report.answers import held
@@ -225,7 +226,7 @@ def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:
     for said, way in column.beside_in_words():
         yield f"{said}: {way.evidence}" if way.evidence else said
         yield witness_command(folder, way.witness)
-    yield from column.notes
+    yield from notes_of(column)
 
 
 def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]:

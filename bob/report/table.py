@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.answer.answer import Answer
+from bob.answer.mostly_unknown import notes_of
 from bob.answer.result import Finding, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
@@ -62,8 +63,9 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
             if found := [trouble.states for other, trouble in column.troubles() if other is kind]:
                 said = f"{column.name}: {_several_findings(found)} {kind.said}"
                 print_hanging(console, "!", "bob.unmountable", said)
-    for note in dict.fromkeys(note for column in result.subjects for note in column.notes):
-        names = [column.name for column in result.subjects if note in column.notes]
+    noted = [(column.name, notes_of(column)) for column in result.subjects]
+    for note in dict.fromkeys(note for _name, notes in noted for note in notes):
+        names = [name for name, notes in noted if note in notes]
         print_hanging(console, "note:", "bob.dim", f"{', '.join(names)}: {note}")
     first = result.subjects[0].name
     if (run / first).is_dir():
@@ -119,9 +121,10 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
     if column.examinable:
         console.print()
         print_indented(console, examined(column), 0, "bob.dim")
-    if column.notes:
+    notes = notes_of(column)
+    if notes:
         console.print()
-    for note in column.notes:
+    for note in notes:
         print_hanging(console, "note:", "bob.dim", note)
 
 

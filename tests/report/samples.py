@@ -12,6 +12,7 @@ from bob.crash.coverage import NOTHING, States
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.judge.column import claim_words
 from bob.observe.observations import TroubleKind
+from bob.observe.unknown_torn import TornCause
 from bob.report.rows import FAMILIES
 
 EVIDENCE = (
@@ -55,6 +56,20 @@ def answer(
 def named(cell: Answer, name: str, **more: str) -> Answer:
     """The same answer of the row ``name``."""
     return replace(cell, claim=replace(cell.claim, name=name, **more))
+
+
+def mostly_unknown() -> SubjectResult:
+    """A configuration with a property that holds although few of its torn states are explored."""
+    some = cell("append-any", Verdict.HOLDS, States(812, 4096, 2**88, None, 203, 700), workloads=1)
+    asked = tuple(replace(one, unknown_torn=TornCause.METADATA) for one in some.recordings)
+    return replace(configuration(), answers=(replace(some, recordings=asked),), notes=())
+
+
+MOSTLY_UNKNOWN = (
+    "less than half of the torn states are explored for append-any: most of the others are of 'workload 0' (natural), "
+    "where recovery reads torn metadata"
+)
+"""The note about it."""
 
 
 def trouble(kind: TroubleKind, *ways: Way) -> Answer:

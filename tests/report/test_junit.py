@@ -26,7 +26,7 @@ from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_compar
 from samples_of_programs import by_model, file_system, of_program, way
 from wording import text_with
 
-from .samples import EVIDENCE, KERNEL_SAYS, cell, result, trouble, unmountable
+from .samples import EVIDENCE, KERNEL_SAYS, MOSTLY_UNKNOWN, cell, mostly_unknown, result, trouble, unmountable
 
 HOLDS, FAILS, UNKNOWN, SKIPPED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNKNOWN, Verdict.SKIPPED
 SOME = States(812, 4096, 2**88, None, 0, 700)
@@ -73,6 +73,11 @@ def run(*cells: Answer, name: str = "ext4-ordered", **more: object) -> Result:
 def cases(found: Result) -> dict[str, Xml.Element]:
     root = parse(to_junit(suites_of(found, Path("run"))))
     return {case.attrib["name"]: case for case in root.iter("testcase")}
+
+
+def test_few_explored_torn_states_are_noted() -> None:
+    [suite] = suites_of(replace(result(), subjects=(mostly_unknown(),)), Path("run"))
+    assert MOSTLY_UNKNOWN in suite.notes
 
 
 def test_each_verdict_is_what_a_ci_takes_it_for() -> None:

@@ -25,7 +25,19 @@ from bob.report.templating import raised
 from wording import line_with, sentence_with, text_with
 
 from .html_pages import NASTY, Element, Page, parse
-from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, finer, named, result, sixteen, unmountable
+from .samples import (
+    EVIDENCE,
+    KERNEL_SAYS,
+    MOSTLY_UNKNOWN,
+    SIXTEEN,
+    cell,
+    finer,
+    mostly_unknown,
+    named,
+    result,
+    sixteen,
+    unmountable,
+)
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
 
@@ -300,3 +312,8 @@ def test_exponents_are_raised_where_a_power_of_two_is_meant() -> None:
         "in 2¹⁰⁷ crash states, 99 % of 2³¹"
     )
     assert raised("12^3 a2^3 0.2^3 2^x 2^") == "12^3 a2^3 0.2^3 2^x 2^"
+
+
+def test_few_explored_torn_states_are_noted() -> None:
+    page = to_html(columns_of([(replace(result(), subjects=(mostly_unknown(),)), Path("run"))]))
+    assert MOSTLY_UNKNOWN.replace("'", "&#39;") in page

@@ -27,7 +27,7 @@ from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
 from wording import line_with, text_with
 
-from .samples import cell, named, result, sixteen, trouble, unmountable
+from .samples import MOSTLY_UNKNOWN, cell, mostly_unknown, named, result, sixteen, trouble, unmountable
 
 HERE = Path(__file__).parent
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
@@ -54,6 +54,14 @@ def test_as_it_looks() -> None:
     if os.environ.get("BOB_REWRITE"):
         picture.write_text(text)
     assert text == picture.read_text()
+
+
+def test_few_explored_torn_states_are_noted() -> None:
+    """With one configuration, and with several."""
+    column = mostly_unknown()
+    assert f" {MOSTLY_UNKNOWN}\n" in printed(replace(result(), subjects=(column,)), 240)
+    several = printed(replace(result(), subjects=(column, replace(column, name="other"))), 240)
+    assert f" {column.name}, other: {MOSTLY_UNKNOWN}\n" in several
 
 
 def test_where_all_was_mounted_nothing_is_said_of_predictions() -> None:

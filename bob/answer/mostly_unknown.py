@@ -1,0 +1,53 @@
+"""Notes about properties that hold although bob explored less than half of their torn states. Reports compute these
+notes, since a merged result has other numbers than its parts."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from bob.answer.answer import Answer, ByRecording
+from bob.answer.result import SubjectResult
+from bob.claim.verdict import Verdict
+from bob.observe.unknown_torn import TornCause
+
+
+def notes_of(subject: SubjectResult) -> tuple[str, ...]:
+    """Return the notes of ``subject``, with those about torn states that bob did not explore."""
+    return (*subject.notes, *mostly_unknown(subject.answers))
+
+
+def mostly_unknown(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield notes about answers with the verdict HOLDS and less than half of the torn states explored. A note names the
+    recording with the most other torn states, and the main cause there. Yield none about an answer without any cause:
+    an older bob did not look for causes."""
+    by_recording: defaultdict[tuple[str, str, TornCause | None, bool], list[str]] = defaultdict(list)
+    for one in answers:
+        if one.verdict is not Verdict.HOLDS or not one.states.is_mostly_torn_unknown:
+            continue
+        if any(recording.unknown_torn is not None for recording in one.recordings):
+            largest = max(one.recordings, key=_unexplored)
+            is_most = 2 * _unexplored(largest) > sum(map(_unexplored, one.recordings))
+            by_recording[largest.name, largest.finish, largest.unknown_torn, is_most].append(one.name)
+    for (name, finish, cause, is_most), names in by_recording.items():
+        others = "most of the others are of" if is_most else "no recording has more of the others than"
+        because = f", where {_CAUSES[cause]}" if cause is not None else ""
+        told = ", ".join(names)
+        yield f"less than half of the torn states are explored for {told}: {others} {name!r} ({finish}){because}"
+
+
+def _unexplored(one: ByRecording) -> int:
+    return one.states.legal_torn - (one.states.explored_torn or 0)
+
+
+_CAUSES: Mapping[TornCause, str] = {
+    TornCause.JOURNAL: "recovery reads torn blocks of the journal",
+    TornCause.METADATA: "recovery reads torn metadata",
+    TornCause.SEVERAL_WRITES: "several writes put data in one place",
+    TornCause.APPENDED: "files show torn data in new places",
+    TornCause.OVERWRITTEN: "files show torn data over other data",
+    TornCause.BUDGET: "mixtures of old and new data would take more than a sixth of the budget",
+    TornCause.MIXED: "bob knows mixtures of old and new data, but these properties are not judged by pairs of sectors",
+    TornCause.UNJUDGED: "bob cannot judge mixtures of old and new data by pairs of sectors",
+    TornCause.UNMOUNTABLE: "they do not mount",
+    TornCause.UNCOUNTED: "bob knows the outcomes of more, but cannot count these",
+}
+"""The causes in words that follow the word "where" in a note."""
