@@ -339,10 +339,10 @@ class _ShownData:
         return found.pop() if len(found) == 1 else None
 
 
-def missing_rows(count: int, have: Sequence[int], chance: Random, most: int) -> list[int] | None:
+def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] | None:
     """Return the rows that bob must mount in addition to the rows ``have``. A row is a mask of ``count`` bits. For each
-    two bits, the rows together have all four combinations 00, 01, 10 and 11. Return None if more than ``most`` rows are
-    missing, or if there are more than ``MOST_PARTS`` bits.
+    two bits, the rows together have all four combinations 00, 01, 10 and 11. Return None if there are more than
+    ``MOST_PARTS`` bits.
 
     The row without a bit and the row with all bits come first, unless ``have`` has them. For each two bits, further
     rows must have the first bit without the second, and the second without the first. So the set of rows that have a
@@ -363,8 +363,7 @@ def missing_rows(count: int, have: Sequence[int], chance: Random, most: int) -> 
         found = _needed(left, missing, count)
         if best is None or len(found) < len(best):
             best = found
-    found = [*pure, *(best or ())]
-    return found if len(found) <= most else None
+    return [*pure, *(best or ())]
 
 
 def _needed(rows: Sequence[int], missing: NDArray[np.bool_], count: int) -> list[int]:

@@ -102,7 +102,7 @@ class Rounds:
         self._batch = FORGETFUL_BATCH if session.forgets else BATCH
         self._mixtures: list[tuple[Mixture, tuple[int, ...]]] = []
         self._is_refuted = False
-        self._left_out: dict[bytes, Mixture] = {}
+        self._left_out: dict[bytes, tuple[Mixture, TornCause]] = {}
         self._unjudged: list[Mixture] = []
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
@@ -174,8 +174,10 @@ class Rounds:
             worth = found.worth([mixture for mixture, _rows in self._mixtures])
             worth = [(mixture, more) for mixture, more in worth if mixture.key not in tried]
             wanted = [(mixture, more, self._rows(found, mixture, chance, left - 1)) for mixture, more in worth]
-            self._left_out |= {mixture.key: mixture for mixture, _more, rows in wanted if rows is None}
-            possible = [(mixture, more, rows) for mixture, more, rows in wanted if rows is not None]
+            self._left_out |= {
+                mixture.key: (mixture, why) for mixture, _more, why in wanted if isinstance(why, TornCause)
+            }
+            possible = [(mixture, more, rows) for mixture, more, rows in wanted if not isinstance(rows, TornCause)]
             if possible:
                 mixture, more, rows = max(possible, key=lambda one: Fraction(one[1], len(one[2]) + 1))
                 tried.add(mixture.key)
@@ -199,13 +201,17 @@ class Rounds:
         courses = TornCourses(plan.parts, plan.composer).known(self.known)
         return sum(course.states - plan.legal.count(plan.parts.whole(course.cube)) for course in courses)
 
-    def _rows(self, found: Mixtures, mixture: Mixture, chance: Random, most: int) -> list[CrashState] | None:
-        """Return the members of ``mixture`` that bob must still mount to know the mixture. Return None if these are
-        more than ``most``, or if one of them is not legal."""
+    def _rows(self, found: Mixtures, mixture: Mixture, chance: Random, most: int) -> list[CrashState] | TornCause:
+        """Return the members of ``mixture`` that bob must still mount to know the mixture. If these are more than
+        ``most``, or if bob cannot mount some of them, return that cause why it cannot know the mixture."""
         have = [kept for number in self._inside(mixture) if (kept := self._kept(mixture, number)) is not None]
-        masks = missing_rows(len(mixture.parts), have, chance, most)
-        states = [found.row(mixture, mask) for mask in masks or ()]
-        return None if masks is None or None in states else [state for state in states if state is not None]
+        masks = missing_rows(len(mixture.parts), have, chance)
+        if masks is None:
+            return TornCause.UNTESTABLE
+        states = [state for mask in masks if (state := found.row(mixture, mask)) is not None]
+        if len(states) < len(masks):
+            return TornCause.UNTESTABLE
+        return states if len(states) <= most else TornCause.BUDGET
 
     def _inside(self, mixture: Mixture) -> list[int]:
         """Return the numbers of the mounted states that are members of ``mixture``, whatever bob mounted them for."""
@@ -401,7 +407,7 @@ class Rounds:
         for cause, mixtures in (
             (TornCause.MIXED, taken),
             (TornCause.UNJUDGED, self._unjudged),
-            (TornCause.BUDGET, self._left_out.values()),
+            *((cause, [mixture]) for mixture, cause in self._left_out.values()),
         ):
             if any(mixture.kept(contents) is not None for mixture in mixtures):
                 return cause

@@ -30,15 +30,16 @@ class TornCause(StrEnum):
     not file data. ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a place
     without earlier data, and ``OVERWRITTEN`` is data over other data.
 
-    The next three causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
+    The next four causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
     states that differ only in sectors of file data. Each of these sectors is from before a write or from after it. bob
     mounts a few states of a mixture, and predicts the other states. The mounted states have every combination of any
     two sectors. If two wrong sectors are enough to break a claim, the mounted states decide about the claim for the
     whole mixture. bob then judges the claim *sector by sector*.
 
-    ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``MIXED``: bob can predict the
-    state, but cannot judge this claim sector by sector. ``UNJUDGED``: in this mixture, bob cannot judge any claim
-    sector by sector, so it predicts nothing.
+    ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``UNTESTABLE``: bob cannot
+    mount a state that the check needs, since that state is not legal, or the mixture has too many parts. ``MIXED``: bob
+    can predict the state, but cannot judge this claim sector by sector. ``UNJUDGED``: in this mixture, bob cannot judge
+    any claim sector by sector, so it predicts nothing.
 
     The last two causes are these. ``UNMOUNTABLE``: the state does not mount. ``UNCOUNTED``: bob knows the state's
     outcome, but cannot count all such states."""
@@ -49,6 +50,7 @@ class TornCause(StrEnum):
     APPENDED = "appended-data"
     OVERWRITTEN = "overwritten-data"
     BUDGET = "budget"
+    UNTESTABLE = "untestable-data"
     MIXED = "mixed-data"
     UNJUDGED = "unjudged-data"
     UNMOUNTABLE = "unmountable"

@@ -46,7 +46,7 @@ def test_the_recording_with_most_of_the_unexplored_torn_states_is_named() -> Non
     assert notes == snapshot(
         [
             "less than half of the torn states are explored for a, d: most of the others are of 'large' (natural), where recovery reads torn blocks of the journal",
-            "less than half of the torn states are explored for e: most of the others are of 'large' (natural), where mixtures of old and new data would take more than a sixth of the budget",
+            "less than half of the torn states are explored for e: most of the others are of 'large' (natural), where mixtures of old and new data would take too many mounts",
         ]
     )
 

@@ -19,6 +19,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.image import ByteRun
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
+from bob.observe import mixtures
 from bob.observe import rounds as module
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
@@ -28,6 +29,7 @@ from bob.observe.observations import MixedStates
 from bob.observe.predict import Gap
 from bob.observe.rounds import Misprediction, Rounds, StateCounts
 from bob.observe.session import MountedState
+from bob.observe.unknown_torn import TornCause
 from bob.trace.base import Base
 from bob.trace.model import DeviceWrite, Flush
 from crash.traces import Case, at, trace_of
@@ -319,8 +321,6 @@ def plain(check: str = "", sectors: int = 6, behind: int = 0) -> MadeUpDisk:
     return MadeUpDisk(((DATA.start, sectors), (0, 1), (METADATA[-1], 1)), frozenset(), (file,), (0,))
 
 
-@pytest.mark.parametrize("behind", [0, 3])
-def test_where_all_data_passes_through_every_torn_state_is_known(behind: int) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "apart"), [((1, -1), (1, 2), False), ((1, -1), (-1, 2), False), ((1, 0), (1, 2), True)]
 )
@@ -331,6 +331,8 @@ def test_mixtures_are_apart_if_both_read_a_place_with_other_content(
     assert first.is_apart(second) == second.is_apart(first) == apart
 
 
+@pytest.mark.parametrize("behind", [0, 3])
+def test_where_all_data_passes_through_every_torn_state_is_known(behind: int) -> None:
     found = Exploration(plain(sectors=8, behind=behind))
     found.run()
     check_all(found)
@@ -476,6 +478,39 @@ def test_mixtures_take_few_mounts(budget: int, sectors: int, finds: bool) -> Non
         assert found.after_mixing - found.before_mixing <= min(budget // 6, found.before_mixing)
         assert bool(found.mixtures) == finds
         assert finds or budget == 6 or found.rounds._left_out
+
+
+def causes(found: Exploration) -> set[TornCause | None]:
+    """Return the causes that mixtures give for the torn states that bob does not know."""
+    known, composer = found.rounds.known, found.plan.composer
+    contents = [composer.contents(state) for state in found.every() if state.torn]
+    return {found.rounds._of_mixtures(one) for one in contents if isinstance(known.find(one), Gap)}
+
+
+@pytest.mark.parametrize("budget", [12, 200, 10_000])
+def test_rows_that_are_not_legal_are_no_matter_of_the_budget(budget: int) -> None:
+    """Smallest input: two writes with a flush between them, into one file that recovery reads."""
+    sectors = range(DATA.start, DATA.start + 8)
+    disk = MadeUpDisk(((DATA.start, 4), (DATA.start + 4, 4)), frozenset([0]), (MadeUpFile(sectors, 4096),))
+    found = Exploration(disk, budget=budget)
+    found.run_bounded(torn=2)
+    assert found.mixtures == ()
+    assert causes(found) == {TornCause.UNTESTABLE}
+
+
+def test_too_many_parts_are_no_matter_of_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mixtures, "MOST_PARTS", 11)
+    found = Exploration(plain("", 12), budget=10_000)
+    found.run_bounded(torn=20)
+    assert causes(found) == {TornCause.UNTESTABLE}
+    assert causes(few_mounts()) == {TornCause.BUDGET}
+
+
+def few_mounts() -> Exploration:
+    """A mixture with legal rows, which would take too many mounts."""
+    found = Exploration(plain("", 10), budget=12)
+    found.run_bounded(torn=20)
+    return found
 
 
 def test_mixtures_stop_at_five_eighths_of_the_torn_states() -> None:
