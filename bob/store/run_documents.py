@@ -98,10 +98,18 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @property
     def observed(self) -> Observations:
-        """The observations. Raise ValueError if the contents are not as long as all chunks together."""
+        """The observations. Raise ValueError if the contents are not as long as all chunks together, or if a mixture
+        has no torn states or rows that cannot be."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")
+        for mixture in self.mixtures:
+            if (
+                mixture.states < 1
+                or len(mixture.rows) < 2
+                or not all(0 <= row < len(self.states) for row in mixture.rows)
+            ):
+                raise ValueError(f"a mixture has {mixture.states} torn states and the rows {list(mixture.rows)}")
         findings = OutcomeTable(self.outcomes, split(contents, self.chunks))
         predicted = frozenset(self.predicted)
         return adapt(Observations, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)

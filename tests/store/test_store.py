@@ -146,6 +146,18 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
     assert list(again.findings.observations()) == list(seen.findings.observations())
 
 
+@pytest.mark.parametrize(
+    "mixture", [(5, (99, 0)), (5, (-1, -2)), (5, ()), (5, (0,)), (0, (0, 1)), (-5, (0, 1))], ids=str
+)
+def test_mixtures_that_cannot_be_are_refused(run: RunDirectory, mixture: tuple[int, tuple[int, ...]]) -> None:
+    folder = kept(run)
+    seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN])
+    run.save_observed(folder, replace(seen, mixtures=(MixedStates(*mixture),)))
+    with pytest.raises(StoreError) as caught:
+        run.observed(folder)
+    assert text_with(caught.value.message, "is damaged: a mixture has", "torn states and the rows")
+
+
 def test_refusals_read_back_the_same(run: RunDirectory) -> None:
     folder = run.folder(7, samples.WORKLOAD)
     for fall in (None, Loss(LossCause.PANICKED, "kernel BUG at fs/ext4/inline.c:235!", "op 1 begin")):
