@@ -49,6 +49,8 @@ MOST_PARTS = 256  # free parts in a mixture: bob compares each two of them
 MOST_COMPARED = 8  # bob compares this many mixtures, and takes the cheapest
 DRAWN_ROWS = 8  # bob draws rows this many times, and takes the draw with the fewest rows
 
+CourseKey = tuple[int, int, bytes]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CourseEnd:
@@ -63,6 +65,10 @@ class CourseEnd:
     @property
     def places(self) -> NDArray[np.bool_]:
         return np.not_equal(self.read, UNREAD)
+
+    @property
+    def key(self) -> CourseKey:
+        return self.outcome, self.source, self.read.tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,8 @@ class Mixtures:
         self._known, self._plan, self._findings = known, plan, findings
         self._torn = TornCourses(plan.parts, plan.composer)
         self._shown: dict[int, _ShownData] = {}
+        self._around: dict[CourseKey, Mixture | None] = {}  # most courses stay as they are while bob mounts more states
+        self._torn_in: dict[bytes, int | None] = {}
         self._places = {sector: place for place, sector in enumerate(plan.composer.sectors.tolist())}
 
     def worth(self, taken: Sequence[Mixture]) -> list[tuple[Mixture, int]]:
@@ -146,7 +154,9 @@ class Mixtures:
         legal = self._plan.nothing_explored().legal_torn
         possible: dict[bytes, Mixture] = {}
         for leaf in sorted(leaves, key=lambda leaf: leaf.source):
-            if (mixture := self._of(leaf)) is not None and mixture.torn * LEAST_SHARE >= legal:
+            if leaf.key not in self._around:
+                self._around[leaf.key] = self._of(leaf)
+            if (mixture := self._around[leaf.key]) is not None and mixture.torn * LEAST_SHARE >= legal:
                 possible.setdefault(mixture.key, mixture)
         apart = [mixture for mixture in possible.values() if all(mixture.is_apart(other) for other in taken)]
         largest = sorted(apart, key=lambda mixture: -mixture.torn)[:MOST_COMPARED]
@@ -283,11 +293,19 @@ class Mixtures:
             if inside is None:
                 return None
             if inside:
-                cubes = self._cubes(leaf.read)
-                if cubes is None:
+                torn = self._torn_states(leaf)
+                if torn is None:
                     return None
-                known += self._count(cubes)
+                known += torn
         return mixture.torn - known
+
+    def _torn_states(self, leaf: CourseEnd) -> int | None:
+        """Return how many torn states have the course that ends at ``leaf``; None if there are too many cubes."""
+        key = leaf.read.tobytes()
+        if key not in self._torn_in:
+            cubes = self._cubes(leaf.read)
+            self._torn_in[key] = None if cubes is None else self._count(cubes)
+        return self._torn_in[key]
 
     def _cubes(self, read: Contents) -> list[Cube] | None:
         """Return all legal states with the contents ``read`` of the sectors, as cubes. ``UNREAD`` allows any content.

@@ -121,9 +121,13 @@ class _SectorKinds:
         self._plan = plan
         self._driver = "" if subject.layers else subject.fs.driver  # layers have places of their own
         self._names: Sequence[BlockName] | None = None
+        self._causes: dict[int, TornCause] = {}
 
     def most_common(self, places: NDArray[np.intp]) -> TornCause:
-        return Counter(map(self._cause, places.tolist())).most_common(1)[0][0]
+        for place in places.tolist():
+            if place not in self._causes:
+                self._causes[place] = self._cause(place)
+        return Counter(self._causes[place] for place in places.tolist()).most_common(1)[0][0]
 
     def _cause(self, place: int) -> TornCause:
         composer, trace = self._plan.composer, self._plan.trace
