@@ -1,5 +1,5 @@
-"""Phrases that say how much of a whole bob explored. A *torn* state has a part of some write; the other states have
-whole writes only."""
+"""Phrases that say how many of all possible states bob explored. A *legal* state is a state of the disk that a crash
+may leave. A *torn* state has a part of some write; the other states have whole writes only."""
 
 from bob.answer.result import Allowed, SubjectResult
 from bob.crash.coverage import States
@@ -28,8 +28,8 @@ def torn_states(states: States) -> str:
 
 
 def of_model(found: Allowed) -> str:
-    """Return in words which share of the crash states that a model allows bob has tried, such as ``12 % of 4,096 that
-    it allows``."""
+    """Return in words how many of a model's crash states bob has tried, such as ``12 % of 4,096 that it allows``. The
+    model of a file system says which crash states are possible ("allows" them)."""
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "
@@ -60,12 +60,13 @@ def _some_whole(states: States) -> str:
 
 
 def _are_all_that_mount(states: States) -> bool:
-    """Return whether bob explored each state of whole writes that mounts. Return False if all such states mount."""
+    """Return whether some legal states of whole writes do not mount, and bob explored each one that does."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
 
 
 def examined(column: SubjectResult) -> str:
-    """Return in words how bob examined mounted crash states, and for how many different outcomes."""
+    """Return in words how bob examined crash states that mount, beyond the claims. The words also say for how many
+    different outcomes (trees of files after the mount) it did so."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

@@ -1,6 +1,6 @@
-"""A drawing of the time line of a witness as SVG, in one of two widths. Each event has one row, and rows are not to
-scale, since times differ by a factor of a million. Marks differ in shape, for print and for people who do not see
-their colours (Wong's, Nature Methods 8, 2011)."""
+"""A drawing of the time line of a witness (a recorded crash that breaks a claim) as SVG, in one of two widths. Each
+event has one row, and rows are not to scale, since times differ by a factor of a million. The marks of writes have
+colours from Wong, Nature Methods 8, 2011. They also differ in shape, for print and for colour-blind readers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,8 @@ LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the lines after w
 class Columns:
     """The width of the picture, and the places of its columns, in pixels. The column of times ends at ``time``. The
     column of calls begins at ``program``, and is ``program_width`` wide. The other columns begin at ``disk`` and at
-    ``words``. A text is cut after ``most_lines`` lines. It begins ``below`` pixels under the top of its event."""
+    ``words``. A text is cut after ``most_lines`` lines. The text about a write or flush begins ``below`` pixels lower
+    than the mark of the write or flush."""
 
     width: int
     time: int
@@ -71,9 +72,11 @@ def svg(
     legend: bool = True,
     columns: Columns = WIDE,
 ) -> str:
-    """Return the picture as an ``<svg>`` element. An operation is framed if ``role`` gives it a role in the broken
-    claim. ``found`` is the evidence after the crash. Bold text marks lost, torn and deciding writes, the data of
-    operations, and the events that made other writes durable."""
+    """Return the picture as an ``<svg>`` element. ``role`` returns for the number of an operation the words of the
+    broken claim about it. If there are such words, the picture shows them, and frames the operation in colour.
+    ``found`` says what was found after the crash. The text of a write is bold if the write is lost or torn, decides
+    whether the claim breaks, or has data of an operation. The text of an event that made earlier writes durable is also
+    bold."""
     below = columns.below
     root = Xml.Element(
         "svg",
@@ -188,8 +191,9 @@ def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role:
 
 
 def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
-    """Draw the mark of ``fate``. The mark is a filled square for a durable write, a filled circle for a kept one, half
-    a square for a torn one, and a crossed-out outline for a lost one."""
+    """Draw the mark of ``fate`` with its centre at (``x``, ``y``). The mark of a durable write is a filled square.
+    Other writes were pending at the crash. The mark is a filled circle if such a write is on the disk (kept), half a
+    square if a part is (torn), and a crossed-out outline if nothing is (lost)."""
     colour = COLOURS[fate]
     square = {"x": str(x - 6), "y": str(y - 6), "width": "12", "height": "12", "stroke": colour, "stroke-width": "2"}
     match fate:

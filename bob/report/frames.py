@@ -28,8 +28,9 @@ WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATI
 
 
 def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
-    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all columns. A mark is empty if the property was not probed.
-    The rows are properties, grouped by family (a two-level index), in the order of Table 1 of OSDI'14."""
+    """Return a table of marks (``×``, ``holds``, ``?``, ``–``) with a column for each configuration. A mark is empty if
+    the property was not probed. The rows are properties, grouped by family (a two-level index), in the order of Table 1
+    of OSDI'14."""
     rows = [
         (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
         for family, named in families_of(columns)
@@ -53,8 +54,8 @@ def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`). A workload that tested several properties
-    has a row in the cell of each."""
+    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`). If a workload tested several properties,
+    it has one row for each of these properties."""
     rows = [
         _workload(column, cell, workload)
         for column in columns

@@ -1,5 +1,6 @@
-"""A comparison as a page in Markdown or HTML: the conditions, the grid of cells, then each difference with its reason.
-Commands on the page work in the directory where bob was started when it wrote the page."""
+"""A comparison as a page in Markdown or HTML: the conditions, a grid of cells (a cell is one property of one
+configuration), then each difference with its reason. The page shows commands. A user must run them in the directory in
+which bob ran to write the page."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -131,7 +132,8 @@ def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
 
 
 def facts(side: Side) -> dict[str, str]:
-    """Return the conditions of a side's measurement, by their label; empty for the published table."""
+    """Return the conditions of the measurement of ``side``, such as the kernel; the keys are labels for the page.
+    Return an empty dictionary if ``side`` is the published table, Table 1 of OSDI'14."""
     if side.result is None:
         return {}
     on, run = side.result.environment, side.result.run

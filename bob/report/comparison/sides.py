@@ -1,4 +1,5 @@
-"""The two sides of a comparison, in one form: a side is a run or the published table."""
+"""The two sides of a comparison. A side is a run of bob or the published table: Table 1 of the paper at OSDI'14. Both
+kinds of side have the same form here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,8 +46,9 @@ class SideAnswer:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison: its answers, by configuration and then by property. ``name`` is the name that the user
-    gave. The published table lacks a ``result``; its ``source`` is the paper. ``folder`` has the witnesses of a run. A
-    comparison may rename a configuration; ``called`` then gives for the new name the name in the run."""
+    gave. If the side is the published table, ``result`` is None, and ``source`` is the paper. If it is a run,
+    ``folder`` has its witnesses (recorded crashes that break a property). A comparison may rename a configuration. The
+    key in ``called`` is then the new name, and the value is the name in the run."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -60,7 +62,8 @@ class Side:
         return self.result is None
 
     def shown(self, answer: SideAnswer) -> Traits | None:
-        """Return the traits that the witness of ``answer`` shows; None if bob cannot read it."""
+        """Return the traits of the violation that the witness of ``answer`` shows (words that say how the property is
+        broken). Return None if there is no witness, if bob cannot read it, or if it shows no violation."""
         if answer.cell is None or answer.cell.witness is None:
             return None
         try:
@@ -70,7 +73,7 @@ class Side:
             return None
 
     def unlike(self, name: str, answer: SideAnswer) -> frozenset[str]:
-        """Return the configurations of this side whose verdict for the property ``name`` is another than that of
+        """Return the configurations of this side that have a verdict for the property ``name``, but not the verdict of
         ``answer``."""
         others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
         return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
@@ -99,7 +102,7 @@ def run_side(name: str, result: Result, folder: Path) -> Side:
 
 
 def published_side(table: Published) -> Side:
-    """Return the published table as a side of a comparison, with all its configurations and all thirteen rows."""
+    """Return the published table as a side of a comparison, with all its configurations and all thirteen properties."""
     columns = {
         configuration: {
             name: SideAnswer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
@@ -113,8 +116,8 @@ def published_side(table: Published) -> Side:
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
     """Return both sides with only the configurations in ``pairs``. A pair has the name of a configuration of ``a`` and
-    the name of one of ``b``. In the returned sides, both have the same new name. Raise UsageError if a side lacks
-    one."""
+    the name of one of ``b``. In the returned sides, both configurations have the same new name. Raise UsageError if
+    ``a`` or ``b`` does not have a configuration that a pair names."""
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
             if name not in side.columns:

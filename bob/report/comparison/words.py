@@ -75,8 +75,8 @@ def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
 
 
 def says(answer: SideAnswer) -> str:
-    """Return in one line the answer of one side for a cell. The line says in how many cases the property fails, or else
-    how much was explored."""
+    """Return in one line the answer of one side for a cell. If the property fails, the line says in how many crash
+    states and workloads. If it holds, the line says how much bob explored."""
     cell = answer.cell
     if cell is None:
         return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
@@ -93,7 +93,8 @@ def evidence(answer: SideAnswer | None) -> str | None:
 
 
 def command(side: Side, answer: SideAnswer | None) -> str:
-    """Return the command that shows the side's violation again; empty without a witness."""
+    """Return the command that shows again the violation in the witness of ``answer``. Return an empty text if
+    ``answer`` has no witness."""
     return witness_command(side.folder, answer.cell.witness) if answer is not None and answer.cell is not None else ""
 
 
@@ -106,8 +107,8 @@ def counts(comparison: Comparison) -> str:
 
 
 def as_expected(comparison: Comparison) -> str:
-    """Return in words how many cells are worse, better, unknown, or as expected. Differences of exploration do not
-    count."""
+    """Return in words how many cells are worse than expected, better than expected, unknown, or as expected. A cell
+    with the expected verdict is as expected even if bob explored more or fewer states."""
     worse, better = len(comparison.of(Kind.NEWLY_FAILS)), len(comparison.of(Kind.NO_LONGER_FAILS))
     same = comparison.of(Kind.SAME, Kind.EXPLORED)
     unknown = len(comparison.of(Kind.UNDECIDED)) + sum(cell.unknown for cell in same)
