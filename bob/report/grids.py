@@ -1,5 +1,5 @@
-"""Results with hundreds of properties as grids. Two parts of a property's name say its row and its column in a grid
-(:mod:`bob.catalogue.places`)."""
+"""Results with hundreds of properties as grids. The name of such a property has two parts, such as ``KIND.UNIT``. One
+part names its row in a grid, and the other its column (:mod:`bob.catalogue.places`)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +12,9 @@ from bob.claim.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A grid with answers for one configuration. ``down`` and ``across`` are the names of those rows and columns of the
-    ``layout`` that have a cell, in the order of the layout."""
+    """A grid with answers for one configuration. ``layout`` is the whole grid with the names of all its rows and
+    columns. ``down`` has the names of the rows with at least one answer, and ``across`` those of such columns, in the
+    order of the layout."""
 
     layout: Layout
     down: tuple[str, ...]
@@ -21,13 +22,15 @@ class Grid:
     cells: Mapping[tuple[str, str], Answer]
 
     def rows(self) -> Iterator[tuple[str, list[Answer | None]]]:
-        """Yield each row of the grid: its name, and its cells. A cell is None if that property was not probed."""
+        """Yield each row of the grid: the name of the row, and its cells. A cell is None if its property was not
+        probed."""
         for down in self.down:
             yield down, [self.cells.get((down, across)) for across in self.across]
 
 
 def grids(column: SubjectResult) -> list[Grid]:
-    """Return the grids of a configuration, in the order of their first cells."""
+    """Return the grids of a configuration. The order of the grids is that in which their first answers stand in
+    ``column``."""
     found: dict[Layout, dict[tuple[str, str], Answer]] = {}
     for cell in column.answers:
         if place := place_of(cell.name):
@@ -44,13 +47,13 @@ def grids(column: SubjectResult) -> list[Grid]:
 
 
 def listed(column: SubjectResult) -> SubjectResult:
-    """Return ``column`` without the cells that grids show."""
+    """Return ``column`` without the answers that belong to grids, for a plain list of the other answers."""
     return replace(column, answers=tuple(cell for cell in column.answers if place_of(cell.name) is None))
 
 
 def finishes(cell: Answer) -> str:
-    """Return in words with which finishes the property of ``cell`` fails. A finish is the way in which a workload ends,
-    such as with an fsync."""
+    """Return in words which finishes break the property of ``cell``. A finish is the way in which a workload ends, such
+    as with an fsync."""
     asked = {workload.finish for workload in cell.recordings}
     failing = dict.fromkeys(workload.finish for workload in cell.recordings if workload.verdict is Verdict.FAILS)
     if len(asked) > 1 and failing.keys() == asked:

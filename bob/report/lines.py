@@ -1,5 +1,5 @@
-"""The printing of text and tables in lines that are broken where people would break them, without blanks at their ends.
-The caller, who owns the rich Console, sets its width, and the colours of the styles ``bob.*``."""
+"""The printing of text and tables. Long lines are wrapped at blanks and commas, and lines have no blanks at their ends.
+The caller makes the Console (of the library rich), and sets its width and the colours of the styles ``bob.*``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ class Trimmed:
 
 
 def print_indented(console: Console, what: RenderableType, indent: int, style: str = "") -> None:
-    """Print ``what`` with each line indented by ``indent`` columns. If it is a text, it has this ``style``."""
+    """Print ``what`` with each line indented by ``indent`` columns. If ``what`` is a str, print it in ``style``."""
     shown = Text(what, style) if isinstance(what, str) else what
     console.print(Trimmed(Padding(shown, (0, 0, 0, indent))))
 
@@ -48,7 +48,7 @@ def print_hanging(console: Console, mark: str, style: str, text: str, indent: in
 
 
 def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
-    """Print a title, each of its parts with a style. A list of mount options is broken after commas."""
+    """Print a title, each of its parts with a style. A long list of mount options is wrapped after commas."""
     console.print(Trimmed(broken(Text.assemble(*parts), console.width)))
 
 
@@ -74,7 +74,7 @@ def broken(text: Text, width: int) -> Text:
 
 
 def letters(place: int) -> str:
-    """Return the letters of column ``place``: a ... z, then aa, ab ..."""
+    """Return the letters that stand for the column with the index ``place``: a for 0, z for 25, aa for 26."""
     more, letter = divmod(place, len(ascii_lowercase))
     return (letters(more - 1) if more else "") + ascii_lowercase[letter]
 
@@ -86,8 +86,8 @@ def narrow_table(
     padding: int = 2,
     first: int | None = None,
 ) -> Table:
-    """Return an empty table. Its first column is for names, and is at least ``first`` characters wide. Then it has one
-    column for each of ``heads``."""
+    """Return a table without rows. Its first column is for the names of rows, and is at least ``first`` characters
+    wide. Further columns have the headings ``heads``."""
     table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="")
     table.add_column("", min_width=first, no_wrap=True)
     for head in heads:
@@ -99,8 +99,8 @@ MarkRows = Iterable[tuple[str, Sequence[Text]]]
 
 
 def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple[str, MarkRows]], legend: Text) -> None:
-    """Print a table of marks with a column for each of ``names``. If the names do not fit, letters stand above the
-    columns, and the names of the letters follow."""
+    """Print a table of marks with a column for each of ``names``. If the names do not fit into the width of the
+    console, letters stand above the columns. Below the table, a list then says which letter stands for which name."""
     rows = [(family, list(marked)) for family, marked in families]
     first = max(len(name) for _family, marked in rows for name, _marks in marked) + 2
     fits = first + sum(len(name) + 2 for name in names) <= console.width

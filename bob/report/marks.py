@@ -1,5 +1,6 @@
-"""The printing of tables of marks: several configurations side by side as in Table 1 of OSDI'14, and the grids of
-tables with hundreds of properties."""
+"""The printing of tables of marks. A mark, such as × for "fails", is the verdict for one property of one configuration.
+One kind of table has configurations side by side, as in Table 1 of OSDI'14. For hundreds of properties, a grid shows
+one configuration."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,8 +42,8 @@ def print_overview(console: Console, columns: Sequence[ShownColumn]) -> None:
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
-    """Print the marks of the grids ``found``. Then print for each × with which finishes (ways to end a workload) it was
-    seen. ``run`` is the folder that has the witnesses."""
+    """Print the marks of the grids ``found``. A finish is a way in which a workload ends, such as with an fsync. Then
+    print for each × which finishes break the property. ``run`` is the folder that has the witnesses."""
     for grid in found:
         _print_grid(console, grid)
         console.print()

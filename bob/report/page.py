@@ -26,8 +26,9 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """A cell of the table: the answer for one property of the configuration with the label ``place``. The page has a
-    section with the evidence of the cell. It shows the first way to break the property, ``shown``."""
+    """A cell of the table: the answer for one property of the configuration with the label ``place``. ``shown`` is the
+    first way to break the property that bob found (a kind of crash state that breaks it). A section of the page shows
+    its evidence."""
 
     place: str
     cell: Answer
@@ -87,8 +88,9 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A configuration with its place on the page. ``cells`` are its cells by property, and ``families`` the same cells
-    by family. ``beside`` are crash states that do not mount or have other trouble."""
+    """A configuration, and what the page shows of it. ``anchor`` is the id of its section. ``cells`` has the
+    configuration's cells by property, and ``families`` has the same cells by family. ``beside`` has one entry for each
+    kind of trouble that no property asks about, such as crash states that do not mount."""
 
     anchor: str
     column: ShownColumn
@@ -107,18 +109,19 @@ class PageColumn:
 
     @property
     def ways(self) -> list[ShownWay]:
-        """All ways to break a property, or to have trouble, whose witness may have its own page."""
+        """What may have a witness with its own page: the way to break each property, and the kinds of trouble."""
         return [*(cell.shown for cell in self.cells.values()), *self.beside]
 
 
 @dataclass(slots=True)
 class _Anchors:
-    """Makes ids for sections of a page, or names for files. It never makes the same one twice."""
+    """A maker of ids for the sections of a page, or of names for files. It never makes the same id or name twice."""
 
     given: set[str] = field(default_factory=set)
 
     def new(self, *words: str) -> str:
-        """Return an id made of ``words``. A link need not escape it, and it is short enough for the name of a file."""
+        """Return an id made of ``words``. The id stands in a link without escapes, and is short enough for the name of
+        a file."""
         wanted = "--".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:80] or "x" for word in words)
         found, number = wanted, 2
         while found in self.given:
@@ -132,8 +135,9 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield for each witness its page and its file, and then yield the page of the table. Each comes with its path. All
-    pages link to a site's folder ``home``, whose URL is relative to the page of the table."""
+    """Yield the path and the text of each file of a report. These are for each witness its page and the witness itself,
+    and at last the page of the table. All pages link to a site's folder ``home``, whose URL is relative to the page of
+    the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 
@@ -200,8 +204,8 @@ def _page_column(column: ShownColumn, anchors: _Anchors, folder: str) -> PageCol
 
 
 def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = "") -> ShownWay:
-    """Return the first of ``ways`` to break a claim, with the story of its witness. If bob cannot read the witness,
-    leave the story out."""
+    """Return what a page shows of the first of ``ways`` (kinds of crash states that break a claim). Its witness is a
+    recorded crash, whose story the page tells. If bob cannot read the witness, leave the story out."""
     way = ways[0] if ways else Way("", 0)
     try:
         return shown_way(anchor, way, run, where, page)

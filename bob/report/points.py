@@ -1,6 +1,6 @@
-"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question. A *suite* has the points of one
-configuration, or of one program. If the user gives a table of expected verdicts, a point passes if its verdict is the
-expected one."""
+"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question, such as whether a property holds. A
+*suite* has the points of one configuration, or of one program. If the user gives a table of expected verdicts, a point
+passes if its verdict is the expected one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +24,8 @@ from bob.text import plural
 
 
 class Outcome(StrEnum):
-    """The outcome of a point. UNKNOWN is for example the outcome after the loss of a guest."""
+    """The outcome of a point. UNKNOWN means that bob could not find out the answer, for example because it lost a
+    guest."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -48,7 +49,8 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Suite:
     """Points that belong together. ``started`` is ISO 8601. ``seconds`` is the time of the whole run (None: unknown).
-    ``about`` has the conditions of the measurement by name. ``notes`` belong to no single point."""
+    ``about`` has pairs of a name and a value: the conditions of the measurement, such as the kernel. ``notes`` are
+    lines about the suite as a whole."""
 
     name: str
     points: tuple[Point, ...]
@@ -71,10 +73,10 @@ _NO_REASON = "the result does not give a reason"
 
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
-    """Return the suites of ``result``, whose files are in ``folder``. A table has one suite for each configuration,
-    with a point for each property. A question has points for its expectations, and for panics and hangs of the kernel.
-    A program has points for file systems and models. The name of each suite begins with ``within``, such as the name of
-    a kernel."""
+    """Return the suites of ``result``, whose files are in ``folder``. If the result is a table, there is one suite for
+    each configuration, with a point for each property. If the user asked about one workload, there is a point for each
+    expectation, and for each panic or hang of the kernel. If the user asked about a program, there is a point for each
+    file system and for each model. The name of each suite begins with ``within``, such as the name of a kernel."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:
@@ -112,8 +114,9 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
-    """Return a suite for each configuration of table B. The point of a cell passes if table A has the same verdict for
-    the cell. The point is skipped if one of the tables lacks the cell."""
+    """Return a suite for each configuration of table B. Each suite has a point for each property. The point passes if
+    table A has the same verdict. The point is skipped if only one of the tables has a verdict for the property and the
+    configuration."""
     result = comparison.b.result
     if result is None:
         return ()
@@ -133,7 +136,8 @@ def _point(cell: Answer, folder: Path) -> Point:
 
 
 def _judged(answer: Answer, name: str, broken: str, details: Iterable[str]) -> Point:
-    """Return the point of ``answer``. ``broken`` is the message of a failed point without evidence."""
+    """Return the point of ``answer``. If the point failed and ``answer`` has no evidence, the point's message is
+    ``broken``."""
     match answer.verdict:
         case Verdict.FAILS:
             message = answer.evidence or broken
@@ -200,8 +204,9 @@ def _ways(answer: Answer, folder: Path) -> Iterator[str]:
 
 
 def _program(subject: SubjectResult, folder: Path) -> Point:
-    """Return the point with the answer for a program on a file system, or for a program by a model. The point also
-    fails if the model is wrong: if it forbids a tree that its own file system left."""
+    """Return the point for a program on ``subject``, which is a file system or the model of a file system. The point
+    also fails if the model is wrong. A model is wrong if it forbids a tree of files that the modelled file system left
+    after a crash."""
     answer, model, name = subject.answer, subject.model, _named(subject)
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]

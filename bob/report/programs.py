@@ -53,8 +53,8 @@ def _print_file_system(console: Console, subject: SubjectResult, run: Path) -> N
 
 
 def seen(subject: SubjectResult, what: str) -> str:
-    """Return in words how many different trees the checker saw, and how often it ran. ``what`` is the word for such a
-    tree, for example "outcome"."""
+    """Return in words how many different trees of files the program's checker saw, and how often it ran. ``what`` is
+    the noun that the words use for a tree, for example "outcome"."""
     assert subject.checks is not None
     return f"{plural(subject.checks.trees, what)}, {plural(subject.checks.runs, 'check')}"
 
@@ -92,7 +92,8 @@ def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> No
 
 
 def print_change(console: Console, found: Change) -> None:
-    """Print which vulnerabilities a change of a model adds to a program, and which it mends."""
+    """Print a comparison of a program's vulnerabilities by two models, before and after a change. The lines say which
+    vulnerabilities the change adds, and which ones it removes."""
     models = (found.before, found.after)
     counts = ", ".join(f"{_vulnerabilities(len(model.answer.ways))} by {model.name}" for model in models)
     print_indented(console, Text.assemble((found.program, "bob.title"), f": {counts}"), 0)

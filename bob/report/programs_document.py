@@ -1,5 +1,6 @@
-"""A page in Markdown with a table of programs × file systems, and below the table the reasons of each ×. A program may
-be recorded at several paces: at full speed (undisturbed), or slowed down."""
+"""A page in Markdown about programs on file systems. Its table has a row for each program and a column for each file
+system; a × means that the program is vulnerable. Below the table are the reasons for each ×. A program may be recorded
+at several paces: at full speed (undisturbed), or slowed down."""
 
 from collections.abc import Mapping, Sequence, Set
 
@@ -18,8 +19,9 @@ _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
 def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
-    """Return the page about ``programs``, with ``configurations`` as columns. At another pace than undisturbed, an
-    answer has the name ``CONFIGURATION-PACE``. Commands on the page look for witnesses in ``folder``."""
+    """Return the page about ``programs``, with ``configurations`` as columns. An answer at the undisturbed pace is
+    found by the name of its configuration, and an answer at another pace by ``CONFIGURATION-PACE``. Commands on the
+    page name witnesses in ``folder``."""
     lines = [
         *_head(programs),
         "| program | " + " | ".join(configurations) + " |",
@@ -81,8 +83,8 @@ def _verdict(answer: Answer) -> str:
 
 
 def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
-    """Return the lines about one answer. Ways to break the program that an earlier pace has shown already are in
-    ``known``; they are only counted."""
+    """Return the lines about one answer. ``known`` has the ways to break the program that the page has shown already,
+    for an earlier pace. The lines only count these ways."""
     answer, checks = subject.answer, subject.checks
     assert checks is not None
     explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"

@@ -1,5 +1,5 @@
-"""Losses that the documentation of shipped programs does not rule out (reports/published/promises.toml,
-docs/formats.md)."""
+"""Losses after a crash that are not a bug of the program, because its documentation does not rule them out. They are
+listed for programs that bob ships (reports/published/promises.toml, docs/formats.md)."""
 
 from functools import cache
 
@@ -42,8 +42,9 @@ def promises() -> tuple[LeftOpen, ...]:
 
 
 def left_open(program: AskedProgram) -> tuple[LeftOpen, ...]:
-    """Return the losses that the documentation of ``program`` does not rule out. Return none unless bob ships a program
-    with these files: a user's program may have the name of a shipped one."""
+    """Return the losses that the documentation of ``program`` does not rule out. Return nothing if the files of
+    ``program`` differ from those of the shipped program with its name, since a user may give this name to another
+    program."""
     found = tuple(one for one in promises() if program.name in one.programs)
     return found if found and program.digest == _shipped_digest(program.name) else ()
 
