@@ -1,9 +1,10 @@
 """A drawing of the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT. The protocol is the sequence of
-steps that change files. Each step has a row, and the steps on a file have a frame, a *module*. On the right, a line
-joins a sync to the steps that it makes durable.
+steps that change files. Each step has a row. A *module* is a frame around adjacent rows that one process makes about
+one file. On the right, a line joins a sync to the steps that it makes durable.
 
-On the left are the *needs* of the program. An arrow is an order that the program needs but that nothing ensures. A
-bracket joins calls that must persist together. Lines differ in shape, not only in colour."""
+On the left are the *needs* of the program. A need is something that the program relies on, although nothing ensures it.
+An arrow means that the program needs two steps to persist in this order. A bracket means that it needs steps to persist
+together. Lines differ in shape, not only in colour."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -36,7 +37,8 @@ STYLE = """
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
     """Return the diagram of the steps of ``protocol``, with the program's needs. Each of ``ways`` to break the program
-    shows some needs. First come the shortest needs of each way, one for each kind of need; then all others."""
+    shows some needs. The diagram begins with the need of the fewest calls, for each way and each kind of need. All
+    other needs follow."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()
@@ -48,9 +50,9 @@ def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
 
 
 def picture(result: Result, *, is_dot: bool = False) -> str:
-    """Return the update protocol of a run as SVG or DOT, as it was in the run's first recording. The needs of the
-    program come from the answers for that recording's configuration, and from those of the models. Raise UsageError if
-    the run has no protocol."""
+    """Return the update protocol of a run as SVG or DOT. The steps are those of the run's first recording. The needs
+    come from the answers for two kinds of file systems: the configuration of this recording, and all models in the run.
+    Raise UsageError if the run has no protocol."""
     if not result.protocols:
         hint = "older runs lack it, and so do runs in which bob could not follow the program's calls"
         raise UsageError(f"this run of {result.program_name} lacks an update protocol", hint=hint)
@@ -124,7 +126,7 @@ def told(made: Diagram) -> str:
 
 
 def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], int]:
-    """Draw the rows. Return the vertical middle of each row, and where the rows end."""
+    """Draw the rows. Return the y coordinate of the middle of each row, and the y coordinate below all rows."""
     begins = dict(made.modules)
     y: list[int] = []
     at = MARGIN
@@ -155,7 +157,8 @@ def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int
 
 
 def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone: bool) -> None:
-    """Draw a row. If the module of the row has no other row, also draw the row's file and process."""
+    """Draw a row. If ``is_alone``, the row is the only one in its module. The module then has no head line, so the row
+    itself names the file and the process."""
     first = row.first
     if row.is_gap:
         put_text(root, left + 8, y + 4, _said(row), "quiet")
@@ -190,7 +193,8 @@ def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], 
 
 
 def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> None:
-    """Draw a line beside the rows. It leads down to a sync, from the first row that the sync makes durable."""
+    """Draw a line beside the rows, down to the row of a sync. The line begins at the first step that the sync makes
+    durable."""
     first, last, sync = y
     _path(root, f"M{box} {first} H{x} V{sync} H{box + 7}", GIVEN, 1.8)
     if last != first:
@@ -216,7 +220,7 @@ def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: S
 
 
 def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
-    """Draw below the picture a legend, and sentences about the needs. Return where they end."""
+    """Draw a legend and sentences about the needs, from ``y`` on. Return the y coordinate below them."""
     keys = []
     if any(row.first.kind is StepKind.SYNC for row in made.rows):
         keys.append(("a sync, and the steps that it makes durable", GIVEN, ""))
@@ -270,8 +274,9 @@ def _said(row: DiagramRow, path: str = "") -> str:
 
 
 def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Return a lane for each span of rows that a line covers. A lane is a column for lines beside the modules. Spans in
-    one lane do not overlap. The shortest spans are in lane 0, next to the modules."""
+    """Return the lane of each vertical line. ``spans`` has the first and the last row of each line. A lane is a column
+    beside the modules; lane 0 is next to them. Lines in one lane do not overlap. Each line, the shortest first, gets
+    the free lane with the lowest number."""
     lanes: dict[int, int] = {}
     taken: list[list[tuple[int, int]]] = []
     for number in sorted(range(len(spans)), key=lambda one: (spans[one][1] - spans[one][0], spans[one])):

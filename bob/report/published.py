@@ -1,5 +1,6 @@
-"""The published table, and known reasons why a kernel of today differs from it (reports/published/, docs/formats.md). A
-blank in the published table means that no violation was found, not that the property holds."""
+"""The published table, which is Table 1 of the paper at OSDI'14, and known reasons why a kernel of today differs from
+it (reports/published/, docs/formats.md). A blank cell of the table means that the authors found no violation, not that
+the property holds."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -44,9 +45,10 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A cell of a run whose verdict differs from the published table. ``shown`` has the traits of the cell's witness
-    (words about how it breaks the property), if there is one. ``unlike`` has the configurations that have another
-    verdict for the same property in the run."""
+    """A cell (the answer of a run for one property of one configuration) whose verdict differs from the published
+    table. ``name`` is the property. ``shown`` has the traits of the cell's witness (words about how it breaks the
+    property); it is None without a witness. ``unlike`` has the other configurations in the run whose verdict for the
+    property differs from the cell's verdict."""
 
     configuration: str
     name: str
@@ -58,10 +60,12 @@ class Difference:
 class Reason(Declaration, frozen=True, eq=False):
     """The reason why some cells differ from the published table.
 
-    ``configurations`` and ``properties`` are names or globs, and ``measured`` are versions of kernels. ``background``
-    says that the name of a configuration now means other code, but not which change in that code matters. ``shows`` has
-    words for some traits of a witness (:mod:`bob.witness.traits`). For each such trait, the witness of a violation must
-    have one of the words. ``like`` names a configuration that must have the same verdict as the cell."""
+    ``configurations`` and ``properties`` say with names or globs which cells the reason is about. ``measured`` has the
+    kernel versions on which bob confirmed the reason. If ``background`` is true, the reason is vague: it says that a
+    configuration's code has been replaced, but not which change makes the difference. The reason explains a violation
+    only if the witness fits ``shows``. ``shows`` has words for some traits of a witness (:mod:`bob.witness.traits`),
+    and the witness must have one of these words for each of these traits. The reason explains a missing violation only
+    if the configuration ``like`` has the same verdict as the cell."""
 
     title: OneLine
     direction: Direction
@@ -81,8 +85,8 @@ class Reason(Declaration, frozen=True, eq=False):
         )
 
     def fits(self, difference: Difference) -> bool:
-        """Return whether the reason explains ``difference``, that is, whether the cell and its witness fit the
-        reason."""
+        """Return whether the reason explains ``difference``, that is, whether the cell and its witness meet all
+        conditions of the reason."""
         if not self.speaks_of(difference.configuration, difference.name, difference.direction):
             return False
         if difference.direction is Direction.NOT_FOUND:
@@ -100,8 +104,8 @@ class Reason(Declaration, frozen=True, eq=False):
 
 
 def reason_for(reasons: Sequence[Reason], difference: Difference) -> Reason | None:
-    """Return the first of ``reasons`` that fits ``difference``. A background reason counts only if no other reason
-    fits."""
+    """Return the first of ``reasons`` that fits ``difference``. Return a vague reason (``background``) only if no other
+    reason fits."""
     fitting = [reason for reason in reasons if reason.fits(difference)]
     return min(fitting, key=lambda reason: reason.background, default=None)
 
@@ -133,8 +137,9 @@ def load_reasons(path: Path) -> tuple[Reason, ...]:
 
 
 def _checked(reason: Reason) -> Reason:
-    """Return ``reason`` with its text in one line. Raise UsageError if one of its names fits no property in the table,
-    or if a trait has an unknown word. Raise it also if the reason should say what a witness shows, but does not."""
+    """Return ``reason`` with its text in one line. Raise UsageError if one of its names or globs fits no property in
+    the table, or if it has an unknown word for a trait. Raise UsageError also if it explains violations but lacks
+    ``shows``, unless it is a ``background`` reason."""
     for glob in reason.properties:
         if not any(fnmatchcase(name, glob) for name in TITLES):
             raise UsageError(f"reason {reason.title!r}: unknown property {glob!r}")

@@ -41,7 +41,7 @@ _ORDER = {name: row for row, name in enumerate(TITLES)}
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Return ``names`` without repetition. The properties of Table 1 of OSDI'14 come first, in the order of that table.
-    The others keep their order."""
+    Other properties follow in the order in which ``names`` has them."""
     return sorted(dict.fromkeys(names), key=lambda name: _ORDER.get(name, len(_ORDER)))
 
 
@@ -83,8 +83,8 @@ def title(name: str) -> str:
 
 
 def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
-    """Return the meanings of the properties in shipped probes and in ``columns``. Damaged files of probes are left
-    out."""
+    """Return the meanings of properties in words, by the name of the property. The properties are those of ``columns``
+    and those that bob's shipped probes ask about. A probe whose file cannot be read is left out."""
     found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
     for path in sorted(shipped("probes").glob("*.toml")):
         with suppress(OSError, ValueError):

@@ -30,8 +30,8 @@ STOPPED = "the run was stopped early, so later file systems and paces are missin
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
-    """A result and the folder of its files. ``path`` is the place from which it was read; None if it was not read. Each
-    call of a method computes its table again."""
+    """A result and the folder of its files. ``path`` is the file or directory from which bob read the result; it is
+    None if the result does not come from a file. The methods return tables. Each call computes its table again."""
 
     result: Result
     folder: Path
@@ -58,14 +58,15 @@ class Saved:
         return matrix(self._columns())
 
     def cells(self) -> pd.DataFrame:
-        """Return a row for each cell, with verdict, counts, evidence and witness; see
-        :func:`bob.report.frames.cell_frame`."""
+        """Return a table with a row for each cell (the answer for one property of one configuration). Its columns are
+        the verdict, counts, the evidence and the witness; see :func:`bob.report.frames.cell_frame`."""
         from bob.report.frames import cell_frame
 
         return cell_frame(self._columns())
 
     def workloads(self) -> pd.DataFrame:
-        """Return a row for each workload of each cell; see :func:`bob.report.frames.workload_frame`."""
+        """Return a table with a row for each workload that tested the property of a cell; see
+        :func:`bob.report.frames.workload_frame`."""
         from bob.report.frames import workload_frame
 
         return workload_frame(self._columns())
@@ -113,8 +114,8 @@ def load_every(path: Path) -> list[Saved]:
 
 
 def load_table(path: Path) -> Saved:
-    """Return the table in ``path``. Raise as :func:`load` does, and MalformedError for the result of a question or a
-    program."""
+    """Return the table in ``path``. Raise the errors of :func:`load`. Raise MalformedError also if the result is not a
+    table, but the answer to a question about one workload or about a program."""
     saved = load(path)
     if not saved.result.is_table:
         verb = "try" if saved.result.workload is not None else "app"
@@ -126,8 +127,8 @@ def load_table(path: Path) -> Saved:
 
 
 def result_file(path: Path) -> Path:
-    """Return the path of a result's file. ``path`` is this file, or the directory that has it. The file may be
-    compressed (.xz), or missing."""
+    """Return the path of the file that has a result. ``path`` is this file or its directory. The file may be compressed
+    (.xz). It need not exist."""
     if not path.is_dir():
         return path
     plain, packed = path / "result.json", path / "result.json.xz"

@@ -1,5 +1,5 @@
-"""A way to break a claim, as a page shows it. A way is one kind of crash state. The page tells the story of its
-witness, or links to a page of the witness."""
+"""What a page shows of a way to break a claim. A way is one kind of crash state that breaks the claim, and its witness
+is a recorded example. The page tells the story of the witness, or links to another page that does."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ WITNESSES = "witnesses"  # the folder for the pages of the witnesses
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """A way to break a claim, at ``anchor`` of a page. ``where`` says which crash states show it. ``witness`` is None
-    if ``run`` lacks the file of the witness. ``page`` is the path of the witness's own page, or empty."""
+    """What a page shows of ``way``, a way to break a claim. The page has a section about it with the id ``anchor``.
+    ``where`` says in words which crash states break the claim in this way. ``witness`` is None if the folder ``run``
+    does not have the witness. ``page`` is the path of the separate page about the witness; it is empty if there is
+    none."""
 
     anchor: str
     way: Way
@@ -38,7 +40,7 @@ class ShownWay:
 
     @property
     def command(self) -> str:
-        """The command that shows the witness again; empty without a witness."""
+        """The command that shows the witness again. It is an empty text if the way has no witness."""
         return witness_command(self.run, self.way.witness)
 
     @property
@@ -54,7 +56,8 @@ class ShownWay:
 
     @property
     def apart(self) -> ShownWay:
-        """The same way with a page of its own for its witness."""
+        """A copy of this object that puts the witness on a separate page. Without a witness, it is the object
+        itself."""
         return self if self.witness is None else replace(self, page=f"{WITNESSES}/{self.anchor}.html")
 
 
@@ -68,8 +71,9 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield for each witness with its own page this page, and the file of the witness. Each comes with its path. The
-    pages link to the answers, and to a site's folder ``home``, whose URL is relative to the page of the answers."""
+    """Yield the path and the text of two files for each witness that has a separate page: the page, and the witness
+    itself. The pages link to the main page with the answers (``INDEX``), and to the folder ``home`` of a web site.
+    ``home`` is a URL relative to the main page."""
     for shown in ways:
         if shown.witness is not None and shown.page:
             page = PurePosixPath(shown.page)

@@ -1,5 +1,7 @@
-"""The printing of the story of a witness: the operations, the time line of the disk, the evidence, and one sentence.
-The caller, who owns the rich Console, sets the colours of the styles ``bob.*``. Colours only repeat what words say."""
+"""The printing of the story of a witness (a recorded crash that breaks a claim). It consists of one sentence that sums
+up the violation, the operations, the time line of the disk, and the evidence. The caller makes the Console (of the
+library rich), and sets the colours of the styles ``bob.*``. A reader without colours misses nothing, since words say
+the same."""
 
 from rich.console import Console
 from rich.rule import Rule
@@ -87,8 +89,8 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """Return the words that follow a system call in the time line if its effect is missing in part or in full;
-    otherwise an empty text."""
+    """Return the words that the time line adds to a system call whose effect is missing after the crash, in part or in
+    full. Return an empty text if no effect is missing."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
