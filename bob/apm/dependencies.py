@@ -1,7 +1,8 @@
-"""The dependencies between the micro-operations of a workload, as a graph. A node stands for something that persists or
-happens. The first nodes are the micro-operations, by index. Then come the returns of operations. The last nodes are
-helpers; each stands for "some of" or "all of" a group of micro-operations, which are its *parts*. An edge says that one
-node needs another, by the clauses (promises of a model) that the edge names."""
+"""The dependencies between the micro-operations of a workload, as a graph. (A micro-operation is a change of one name,
+size, attribute or piece of a file, which persists as a whole or not at all.) A node stands for something that persists
+or happens. The first nodes are the micro-operations, by index. Then come the returns of operations. The last nodes are
+helpers; each stands for "some of" or "all of" a group of micro-operations, which are its *parts*. An edge names clauses
+(promises of a model). It says that one node needs another in a model that promises these clauses."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -24,8 +25,9 @@ from bob.workload.simulation import simulate
 @dataclass(frozen=True, slots=True)
 class Edge:
     """An edge of the graph. In a model that promises all of ``clauses``, the node ``node`` persists only if the node
-    ``needs`` does. If ``synced``, the edge is for an order of two changes, and some call syncs the file or directory of
-    the later change. Then an order with the exception ``unless_synced`` does not give this edge."""
+    ``needs`` does. If ``synced``, the edge is for two changes that persist in order, and some call syncs the file or
+    directory of the later change. A clause with the exception ``unless_synced`` does not promise the order in this
+    case, so the edge does not hold in a model that has only that clause."""
 
     node: int
     needs: int
@@ -36,7 +38,8 @@ class Edge:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """All dependencies of a workload. ``nodes`` is the number of nodes. ``returns[k]`` is the node for the return of
-    operation k (0: the start). Operations of the workload's finish, such as a last sync, count as operations."""
+    operation k, and ``returns[0]`` the node for the start of the workload. The operations of the workload's finish (how
+    it ends), such as a last sync, are numbered, too."""
 
     workings: Workings
     nodes: int
@@ -53,7 +56,8 @@ class Graph:
 
     @property
     def clauses(self) -> frozenset[Clause]:
-        """The clauses that this workload tests."""
+        """The clauses that the graph's workload tests: if a model promises such a clause, it forbids some crash states
+        of the workload."""
         kinds = {change.kind for change in self.workings.changes}
         alone: set[Clause] = {clauses.Intact(part) for part in clauses.TreePart}
         alone |= {never for never in clauses.NEVERS if never.kind in kinds}
@@ -82,8 +86,8 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 @dataclass(frozen=True, slots=True)
 class SyncCall:
     """Operation number ``number`` of a workload, which syncs something by a ``call``. ``thing`` is the number of the
-    file or directory that it syncs (None: it syncs everything), and ``parents`` are the directories with a name of it.
-    If ``is_write``, the operation is a synchronous write."""
+    file or directory that the operation syncs (None: it syncs everything). ``parents`` are the directories in which
+    this file or directory has a name. If ``is_write``, the operation is a synchronous write."""
 
     number: int
     call: Call
@@ -97,8 +101,8 @@ def graph(workload: Workload, taken: Workings) -> Graph:
 
 
 def graph_of_workload(workload: Workload) -> Graph:
-    """Simulate ``workload``, and return its graph. Raises UsageError for an operation that fails, or that models do not
-    know."""
+    """Simulate ``workload``, and return its graph. Raises UsageError if an operation of the workload fails, or if
+    models cannot describe it."""
     return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 
@@ -129,13 +133,15 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Return two nodes for a change. The first stands for "some of its parts", the second for "all of its parts",
-        but parts that may persist at any time are left out. No order binds such a part.
+        """Return two nodes for a change. The first stands for "some of its parts", the second for "all of its parts".
+        Both are meant for the order between this change and others. So they leave out a part that the kernel may write
+        at any time, because no order binds such a part.
 
         There are two cases. After a cut (truncation), the kernel writes zeros behind the new end in the last block. And
-        an append may write data into the place of data that was cut off. The kernel writes the zeros and this data at
-        any time. If the file still has its old size, they show at once, so "some of its parts" leaves them out. "All of
-        its parts" leaves out the zeros, too, because they show only when the file grows again
+        an append may write data into the place of data that was cut off. The kernel may write the zeros and this data
+        at any time. If the file on the disk still has its old size, the zeros and the data show there, although no
+        order was kept. So "some of its parts" leaves out both. "All of its parts" leaves out only the zeros. If the new
+        size has persisted, the zeros lie behind it, and do not show until the file grows again
         (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
@@ -147,8 +153,9 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Add an edge from each change to every earlier change, with the clause for their order. If a change is the
-        later one of the two, its node is in ``later``; if it is the earlier one, its node is in ``every``."""
+        """Add an edge from each change to every earlier change, with the clause for their order. A change has one node
+        in each of two mappings, by its index. The edge begins at the node that ``later`` has for the later change, and
+        ends at the node that ``every`` has for the earlier change."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -212,8 +219,9 @@ class GraphBuilder:
             self._edge(at, self._returns[operation.number - 1])
 
     def _at_once(self, index: int, some: int, every: int) -> None:
-        """Add edges between the parts (micro-operations) of one change, and from sizes to the data that they cover.
-        ``some`` and ``every`` are the change's nodes for "some of its parts" and "all of its parts"."""
+        """Add edges that make parts (micro-operations) of one change persist together, and edges from sizes to the data
+        that they cover. ``some`` and ``every`` are the change's nodes for "some of its parts" and "all of its
+        parts"."""
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
         self._edge(some, every, clauses.Whole(kind, Unit.WHOLE))
         if kind is ChangeKind.TRUNCATE_DOWN:
@@ -236,8 +244,9 @@ class GraphBuilder:
         return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
-        """Add edges for an append. While the file grows, it has several sizes; each size needs the data below it. There
-        are separate edges for each :class:`bob.apm.clauses.AppendPart`, because separate clauses promise them."""
+        """Add edges for an append. While the file grows, it has several sizes; each size needs the data below it.
+        Separate clauses promise this for separate blocks of the append, such as the block where the file ended before,
+        so they get separate edges (:class:`bob.apm.clauses.AppendPart`)."""
         covered: int | None = None
         begun: int | None = None
         tail: int | None = None
@@ -273,8 +282,9 @@ class GraphBuilder:
 
     @cached_property
     def _synced(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """Two mappings from a file or directory to the number of an operation. The first has the last operation that
-        syncs it, the second the last operation that syncs something below it."""
+        """Two mappings from a file or directory to the number of an operation. In the first, this is the last operation
+        that syncs the file or directory. In the second, it is the last operation that syncs something below the
+        directory."""
         itself: dict[int, int] = {}
         below: dict[int, int] = {}
         for number, operation in enumerate(self._performed, start=1):
@@ -289,10 +299,11 @@ class GraphBuilder:
         return self._taken.history.after(number)
 
     def _is_synced(self, change: OperationChange) -> bool:
-        """Return whether a sync may have written this change without other changes. The reason is a sync of the file or
-        directory that changes, by the operation of the change or by a later one. For a change that makes a directory, a
-        sync of something below the directory counts, too. The crash may also come before that sync, so the model allows
-        a little more than necessary."""
+        """Return whether a sync may have persisted this change without other changes. This is so if the file or
+        directory that changes is synced, by the operation that makes the change or by a later operation. For a change
+        that makes a directory, a sync of something below the directory counts, too. The result is also True for a crash
+        that comes before that sync, although the sync cannot matter then. So the model allows a few states more than
+        necessary."""
         of = change.things | (change.directories if change.kind in clauses.DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]

@@ -1,11 +1,14 @@
-"""Derive a model from observations: the strongest model that allows every observation, but without the clauses
-(promises) that one cannot rely on.
+"""Derive a model from observations. It is the strongest model that allows every observation, but it lacks clauses
+(promises) that the observations do not support well enough.
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
 only several clauses together forbid an observation, bob must choose which of them to drop. It drops those that it would
-not promise anyway. If there are none, it drops the orders among the clauses. If there are no orders either, it drops
-all of the clauses, but if possible keeps promises that no stale data shows. In the end a clause that held is promised
-if that says something about untried workloads (docs/models.md)."""
+not promise anyway, because a similar clause is refuted. If there are none, it drops those of the clauses that promise
+an order of two changes. If there are none of these either, it drops all of the clauses. But it keeps those that forbid
+stale data, unless all of the clauses do.
+
+In the end, bob does not promise every clause that no observation refutes. The workloads must have tested the clause in
+so many ways that it should hold for other workloads, too (docs/models.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,16 +36,16 @@ from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
-    """The choice of clauses to promise. EXHAUSTIVE takes only clauses that held in exhaustive runs; SAMPLED also takes
-    those that held on a sample of crash states."""
+    """The choice of clauses to promise. EXHAUSTIVE takes only clauses that held when bob explored all legal crash
+    states of a workload. SAMPLED also takes clauses that held on a sample of the crash states."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
 
 
 def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
-    """Return the titles of a third of the workloads, chosen by ``seed``. Workloads that differ only in their finish
-    (how they end) are chosen together or not at all."""
+    """Return the titles of the workloads that are held out to check a model: a third of ``workloads``, chosen by
+    ``seed``. Workloads that differ only in their finish (how they end) are chosen together or not at all."""
     alike: dict[object, list[str]] = {}
     for one in workloads:
         alike.setdefault((one.setup, one.operations), []).append(one.title)
@@ -70,9 +73,10 @@ def derive(
     """Return the model of one configuration (file system and disks), from at least one observed workload. With a
     ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model.
 
-    The workloads ``refuting`` may refute any clause. They count as evidence for a clause in two cases only. First, they
-    count for a clause of ``RARE_CLAUSES`` that no other workload tests. Second, for any clause, they add the
-    circumstances ``RARE`` to the circumstances of its tests (:mod:`bob.apm.circumstances`)."""
+    ``refuting`` has further workloads, whose observations may refute any clause. They count as evidence for a clause in
+    two cases only. First, they count if the clause is in ``RARE_CLAUSES``, and no other workload tests it. Second, a
+    clause must be tested under several circumstances, such as a sync of one file. If a test is under a circumstance in
+    ``RARE``, it counts for any clause (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -117,7 +121,8 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
 
 
 def _what_is_crashed(subject: Subject) -> tuple[object, ...]:
-    """Return everything that distinguishes two configurations, except for their names and sizes."""
+    """Return everything about a configuration that can matter to a crash: its file system, options and disks. If two
+    configurations have the same result, they differ at most in their names and sizes."""
     return subject.fs, subject.mkfs_options, subject.options, subject.layers, subject.missing, subject.lost
 
 
@@ -156,7 +161,7 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Return the clauses to give up when only the clauses ``together`` forbid an observation."""
+        """Return the clauses to give up if only several clauses, ``together``, forbid an observation."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
         garbage = frozenset(
@@ -216,9 +221,10 @@ MetCircumstance = tuple[
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """Counts of the tests of one clause. ``workloads`` is the number of workloads, and ``states`` of legal crash
-    states. ``tried`` has the circumstances of the tests. ``exhaustive`` and ``surely`` are about only those workloads
-    for which the outcomes of all legal crash states are known."""
+    """The knowledge from all tests of one clause. ``workloads`` is the number of workloads that test it, and ``states``
+    the number of their observed crash states. ``exhaustive`` counts only those workloads for which the outcomes of all
+    legal crash states are known. ``tried`` has the circumstances of all tests, such as a sync of one file, and
+    ``surely`` those of the exhaustive workloads."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -252,8 +258,9 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return two sets of circumstances: those of all tests of a clause, and those of exhaustive tests only. Tests
-        of other clauses count, too, if the file system keeps these clauses by the same means."""
+        """Return two sets of circumstances (such as a sync of one file): those of all tests of a clause, and those of
+        exhaustive tests only. Some other clauses stand or fall with this one (:func:`_alike`), so their tests count,
+        too."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -294,9 +301,10 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the other clauses that a file system keeps by the same means as ``clause``. If a crash state refutes one
-    of them, the others have held by luck. The result is empty for an order of changes of one file (such as a rename
-    after an append to it), because file systems often have a special rule for such an order."""
+    """Return the clauses that a file system keeps by the same means as ``clause``, for example because it writes both
+    kinds of changes with its journal. If a crash state refutes one of these clauses, ``clause`` has held by luck. The
+    result is empty for an order of changes of one file (such as a rename after an append to it), because file systems
+    often have a special rule for such an order."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:
@@ -306,8 +314,9 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
-    """Return the other clauses that must have been tested, too, before ``clause`` is promised. They exist only for
-    clauses about a sync that writes data of other files. Such a sync should write overwrites and appends alike."""
+    """Return the clauses that must all have been tested before ``clause`` is promised. The result is empty, unless
+    ``clause`` says that a sync of one file also persists data of other files. One such clause is about overwrites,
+    another about appends, and both must have been tested."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()

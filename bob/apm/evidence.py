@@ -1,5 +1,6 @@
-"""Read a run of bob as evidence for models: its workloads become micro-operations, and its observations become
-constraints. No guest is needed."""
+"""Read a run of bob as evidence for models. Its workloads become micro-operations (changes that persist whole or not at
+all). Its observations become constraints, which say what micro-operations may have persisted. No virtual machine is
+needed."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -20,9 +21,10 @@ from bob.store.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome of crashes that came after operation ``returned`` (0: before the first return). ``outcome`` is its
-    number, ``state`` the first crash state that has it, and ``states`` the number of legal states that have it.
-    ``constraints`` say which micro-operations may have persisted, given this outcome."""
+    """An outcome of crashes. In all of these crashes, ``returned`` is the number of the last operation that had
+    returned (0: none had). ``outcome`` is its number, ``state`` the first crash state that has it, and ``states`` the
+    number of legal states that have it. ``constraints`` say which micro-operations may have persisted, given this
+    outcome."""
 
     state: CrashState
     outcome: int
@@ -32,8 +34,8 @@ class OutcomeConstraints:
 
 
 class ObservedCase:
-    """A case (the legal crash states of one workload) with all its observations. Its file system commits at least every
-    ``commit`` seconds."""
+    """A case (the legal crash states of one workload) with all its observations. ``commit`` is the longest time between
+    two commits of its file system, in seconds."""
 
     def __init__(
         self, run: RunDirectory, folder: Path, case: Case, observed: Observations, commit: float = 5.0
@@ -77,8 +79,9 @@ class ObservedCase:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """The times in the trace when operations returned, in order. In the agent's marks, every operation of the
-        finish has the number 0."""
+        """The times in the trace when operations returned, in order. The agent (bob's program in the virtual machine)
+        marks these times in the trace. In its marks, every operation of the finish (the workload's end) has the number
+        0."""
         trace, operations = self.case.plan.trace, len(self.workload.operations)
         own = {f"op {number} end" for number in range(1, operations + 1)}
         ends = [mark.at.time for mark in trace.marks if mark.text in own]
@@ -86,8 +89,9 @@ class ObservedCase:
 
 
 def witnessed(path: Path) -> Iterator[ObservedCase]:
-    """Yield the observed workloads of the run in the folder ``path``. Leave out a workload if its control states show
-    that its observations cannot be trusted."""
+    """Yield the observed workloads of the run in the folder ``path``. Leave out a workload whose observations cannot be
+    trusted. bob finds this out from two control states: the state before the operations, and the state with all writes.
+    Their right outcome is known."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
     subject, model = request.configuration, request.model

@@ -18,9 +18,9 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """One explanation of a hole. It says that the micro-operations ``lost`` did not persist; these would have set sizes
-    of the file. ``breaks`` has, for each fill (zeros or stale data), the clauses that are broken if the hole shows this
-    fill."""
+    """One explanation why a file has a hole. Each append to the place of the hole sets the size of the file in one or
+    more micro-operations. The explanation says that those in ``lost`` did not persist. ``breaks`` has, for each fill
+    (zeros or stale data), the clauses that are broken if the hole shows this fill."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -29,8 +29,9 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or that grows
-    the file over it. ``sizes`` has the micro-operations of appends to the piece that set the file's size. They are
-    sorted by the part of the append that contains the piece; ANYWHERE has all of them."""
+    the file over it. Appends may write the piece, and also set the size of the file, in separate micro-operations.
+    ``sizes`` has the micro-operations that set sizes above the piece. They are grouped by the part of the append in
+    which the piece lies, and the group ANYWHERE has all of them."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]
@@ -60,8 +61,9 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """Return the hole that the piece ``cell`` of a file becomes if its data is missing. If micro-operation ``since``
-    cut the piece off, only data that was written after the cut is missing. If ``since`` is -1, all data is."""
+    """Return the hole that the piece ``cell`` of a file becomes if its data is missing. ``since`` is the
+    micro-operation that cut the piece off. In this case, only the data that was written after the cut is missing. If
+    ``since`` is -1, nothing cut the piece off, and all data that was ever written to it is missing."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
@@ -74,8 +76,8 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
 
 
 def stale_at(start: int, length: int) -> bytes:
-    """Return ``length`` bytes of the pattern that the disk had before mkfs. A file shows these bytes in stale blocks,
-    from its byte ``start`` on."""
+    """Return the ``length`` bytes that a file shows from its byte ``start`` on if its blocks are stale. bob fills the
+    disk with a pattern before mkfs, and these bytes belong to the pattern."""
     skip = start % CELL_BYTES
     return stale(skip + length)[skip:]
 

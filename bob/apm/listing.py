@@ -33,8 +33,8 @@ class ChangeRow(Document, frozen=True):
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states that a model allows for a workload: `bob apm states`. Each of ``states`` is a tree as lines of text.
-    ``dependencies[i]`` lists the micro-operations that micro-operation i needs."""
+    """The states that a model allows for a workload. `bob apm states` prints this document. Each of ``states`` is a
+    tree as lines of text. ``dependencies[i]`` lists the micro-operations that micro-operation i needs."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -44,8 +44,9 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that only one of two models promises. ``promised_by`` is the name of that model, and ``status`` is the
-    result of the clause's tests in the other model."""
+    """A clause that only one of two models promises. ``promised_by`` is the name of that model. The other fields say
+    why the other model does not promise the clause. ``status`` is the result of the tests of the clause that this other
+    model lists."""
 
     clause: str
     meaning: str
@@ -58,17 +59,17 @@ class ApartRow(Document, frozen=True):
 
 
 class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-compare/1"):
-    """The differences of two models: `bob apm compare`."""
+    """The differences of two models. `bob apm compare` prints this document."""
 
     models: tuple[str, str]
     differences: tuple[ApartRow, ...]
 
 
 class ProgramChange(Document, frozen=True):
-    """The difference between the answers about a program under a model and under its changed form. ``safety`` has the
-    old and the new answer. ``all`` says for both whether bob tried all crash states that the model allows. ``added``
-    has the evidence of vulnerabilities that are new, ``mended`` of those that are gone, and ``kept`` of those that
-    stay."""
+    """The effect of a changed model on the answer about a program. ``safety`` says whether the program is safe, first
+    under the old model and then under the changed one. ``all`` says for both models whether bob tried all crash states
+    that the model allows. Three fields have the evidence of vulnerabilities. Those in ``added`` are new under the
+    changed model, those in ``mended`` are gone, and those in ``kept`` stay."""
 
     program: str
     safety: tuple[str, str]
@@ -80,7 +81,8 @@ class ProgramChange(Document, frozen=True):
 
 
 class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-what-if/1"):
-    """A changed model, stored in the file ``file``, and its effect on ``programs``: `bob apm what-if`."""
+    """A changed model, stored in the file ``file``, and its effect on ``programs``. `bob apm what-if` prints this
+    document."""
 
     model: str
     changes: tuple[str, ...]
@@ -155,8 +157,8 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """Print how two models differ, grouped by the model that promises more. Clauses whose names begin alike share their
-    evidence."""
+    """Print how two models differ, grouped by the model that promises more. If the names of several clauses begin
+    alike, print the evidence against only one of them."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:

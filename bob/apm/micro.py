@@ -1,5 +1,6 @@
-"""Micro-operations (OSDI'14, section 4.2). Each puts a value into a *cell*: a name, a size, a piece of contents, or an
-attribute. A cell shows the last value that persisted. Sizes are in bytes."""
+"""Micro-operations: the small steps into which bob splits the operations of a workload. After a crash, each has
+persisted as a whole or not at all (OSDI'14, section 4.2). A micro-operation puts a value into a *cell*: a name, a size,
+a piece of contents, or an attribute. A cell shows the last value that persisted. Sizes are in bytes."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -65,9 +66,9 @@ Value = int | bytes | None
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
     """A micro-operation: it puts ``value`` into ``cell``. It is part of the change with index ``change``, which
-    operation number ``number`` (from 1) makes. ``block`` is the number of a 4 KiB block of the file. If the cell is
-    data, this block has the data. If the cell is a size, this block has the last byte below the size. For other cells
-    ``block`` is None."""
+    operation number ``number`` (from 1) makes. ``block`` is the number of a 4 KiB block of the file. If the
+    micro-operation writes data, the data is in this block. If it sets a size, the file then ends in this block. For any
+    other micro-operation, ``block`` is None."""
 
     kind: MicroKind
     number: int
@@ -91,8 +92,8 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether a micro-operation of the append writes data into a block that the file already has, at a place
-        where the file had data before a truncation."""
+        """Return whether a micro-operation of the append writes data to a place that the file once had. This is so if
+        the block is not new, and the file had reached beyond the place before a truncation."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
@@ -105,9 +106,8 @@ class Workings:
     offset, and ``freed`` the files that are removed, replaced or truncated.
 
     Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes whose
-    file or directory some call syncs. ``logged`` has the changes that a file system may write into the log of another
-    file that is synced (btrfs). ``memory`` is a cache.
-    """
+    file or directory some call syncs. ``logged`` has changes that may persist before other changes, because btrfs
+    writes the changes of synced files into a log. ``memory`` is a cache."""
 
     history: History
     places: NamePlaces
@@ -131,14 +131,16 @@ class Workings:
         return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
 
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
-        """Return whether a log may have the later of two changes, but not the earlier one. ``order`` is the clause for
-        their order, and ``after`` the index of the later change."""
+        """Return whether the later of two changes may persist without the earlier one because of a log. btrfs writes
+        changes of synced files into a log before other changes persist. ``order`` is the clause for the order of the
+        two changes, and ``after`` the index of the later change."""
         return order.is_of_a_name and after in self.logged
 
 
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
-    """Return the changes and micro-operations of ``history``. The operations of the ``finish`` only show which changes
-    are synced; the result lacks their own changes. Raises UsageError for an operation that models do not know."""
+    """Return the changes and micro-operations of ``history``. The operations of the ``finish`` (how the workload ends)
+    come after the history. They decide which changes are synced, but the result does not have the changes that they
+    make. Raises UsageError for an operation that models do not know."""
     places, made = NamePlaces(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:

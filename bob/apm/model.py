@@ -24,7 +24,8 @@ SCHEMA = "bob.apm/1"
 
 
 class ClauseStatus(StrEnum):
-    """The result of a clause's tests. ASSUMED means that the clause was never tested, or was taken from elsewhere."""
+    """The result of a clause's tests. ASSUMED means that bob has no tests of the clause. Such a clause is untested, or
+    comes from a built-in model, a paper, or a user's change of a model."""
 
     REFUTED = "refuted"
     EXHAUSTIVE = "held-exhaustively"
@@ -34,13 +35,14 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. By the clause, operation number ``missing`` should persist before any part
-    of operation number ``there`` does. In the crash state, a part of operation ``there`` persisted (or the operation
-    had returned), but a part of operation ``missing`` did not. Both numbers are None if a single cell breaks the
-    clause.
+    """The crash state that refutes a clause. ``there`` and ``missing`` are numbers of operations. The clause promises
+    that the operation ``missing`` persists before any part of the operation ``there``, or before that operation
+    returns. In the crash state, a part of the operation ``there`` persisted (or the operation had returned), but a part
+    of the operation ``missing`` did not. Both numbers are None if the clause is not about two operations, for example
+    because it forbids stale data.
 
-    If ``alone`` is false, only several clauses together forbid the state. ``witness`` is the path of a file with the
-    state, relative to the model's file."""
+    If ``alone`` is false, no single clause forbids the state, but several clauses together do. ``witness`` is the path
+    of a file with the state, relative to the model's file."""
 
     run: str
     workload: str
@@ -88,8 +90,9 @@ class Model:
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """Return the finding about a clause. If the model does not list the clause, the finding says that it is
-        assumed; then it is promised if it follows from promised clauses."""
+        """Return the finding about a clause. If the model does not list the clause, the status of the finding is
+        ASSUMED. In this case, the finding says that the model promises the clause if the clause follows from other
+        promised clauses."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
@@ -146,8 +149,8 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def with_distinct_names(models: Sequence[Model]) -> list[Model]:
-    """Return ``models`` with distinct names. If several models have the same name, add to the name where each of them
-    comes from."""
+    """Return ``models`` with distinct names. If several models have the same name, the origin of each model is added to
+    its name, such as "(derived)"."""
     often = Counter(model.name for model in models)
     return [
         replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models

@@ -111,8 +111,9 @@ class _By(Enum):
 
 
 class _ChangeChains:
-    """The chains of the changes so far. Changes are in one chain if they are of the same kind and have something in
-    common, such as a file (:class:`_By`). The last node of a chain stands for all changes in the chain."""
+    """The chains of the changes so far. All changes in one chain are of the same kind, and are about the same thing,
+    such as one file. :class:`_By` lists what the changes in a chain may have in common. The last node of a chain stands
+    for all changes in the chain."""
 
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
@@ -138,7 +139,8 @@ class _ChangeChains:
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
         """Yield the chain nodes that ``change`` needs under the ``promised`` orders. ``means`` is the way in which the
-        file system writes the change; None if a call syncs its file or directory."""
+        file system writes the change, for example as a change of names. It is None if a call syncs the file or
+        directory that changes."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)

@@ -124,9 +124,9 @@ def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
 
 
 def _table(promised: frozenset[Clause], form: type[Clause], keys: Sequence[str], value: str) -> str:
-    """Return a table in text of the promised clauses that belong to the class ``form``. Each line is ``KEY: VALUE
-    VALUE``. ``keys`` are the names of the fields that make up KEY, and ``value`` is the name of the field for the
-    values."""
+    """Return a table of the promised clauses that belong to the class ``form``, as text. A line stands for clauses that
+    differ only in the field ``value``. It has the words of the fields ``keys``, a colon, and then the words of the
+    field ``value``, such as "rename: whole"."""
     found: dict[str, list[str]] = {}
     for clause in clauses.every_clause():
         if isinstance(clause, form) and clause in promised and not _is_unknown(clause):

@@ -14,9 +14,9 @@ _HINT = "the head of the file says what belongs there"
 
 class Idiom(Declaration, frozen=True, kw_only=True):
     """A guarantee that a program may want, such as an atomic replacement of a file. A model gives this guarantee if it
-    promises the clauses ``rests_on``. The site shows whether a file system gives it. It takes this answer from the row
-    ``row`` of Table 1, from the tests of the ``program``, or from the clauses. ``id`` is the anchor on the site (empty:
-    the idiom is not there)."""
+    promises the clauses ``rests_on``. bob's web site shows whether a file system gives it. The site takes this answer
+    from one row of its Table 1 (named ``row``), from the tests of the ``program``, or from the clauses. ``id`` is the
+    anchor on the site. If it is empty, the site does not show the idiom."""
 
     id: str = ""
     sentence: OneLine

@@ -28,14 +28,15 @@ class ClauseGroup:
 
 def page(model: Model, picture: str = "", folder: str = "", home: str = "", document: str = "") -> str:
     """Return the HTML page about a model. ``picture`` is an ``<svg>`` element, or empty. The other arguments are URLs
-    relative to the page, or empty. ``folder`` leads to the witnesses (it ends in /), ``home`` to the site, and
-    ``document`` to the model as JSON."""
+    relative to the page, or empty. ``folder`` leads to the witnesses (stored crash states that refute clauses), and
+    ends in /. ``home`` leads to the site, and ``document`` to the model as JSON."""
     template = html().get_template("model.html.j2")
     return template.render(**_told(model), picture=Markup(picture), folder=folder, home=home, document=document)
 
 
 def text(model: Model) -> str:
-    """Return a model as Markdown. It lacks the evidence against the orders that do not hold."""
+    """Return a model as Markdown. If a clause promises an order of two changes, and the model does not keep it, the
+    text lacks the evidence against this clause."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))
@@ -100,8 +101,8 @@ def _of(kind: type[Clause]) -> list[Clause]:
 
 
 def _drawn(matrix: Matrix) -> str:
-    """Return a matrix as text. Its columns have numbers. If the names of the columns differ from those of the rows,
-    they are listed below the matrix."""
+    """Return a matrix as text. The heads of its columns are numbers, to save space. If the columns have other names
+    than the rows, these names are listed below the matrix."""
     rows = [name for name, _cells in matrix.rows]
     is_square = tuple(rows) == matrix.columns
     width = max(map(len, rows))

@@ -59,8 +59,8 @@ class ClauseCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A table of clauses of one form, such as orders. Two words of a clause's name decide about its row and its column.
-    Each of ``rows`` has a label and its cells."""
+    """A table of clauses of one form, such as orders. The row and the column of a clause stand for two words of its
+    name, such as the kinds of the two changes that it orders. Each of ``rows`` has a label and its cells."""
 
     title: str
     about: str
