@@ -1,5 +1,6 @@
-"""Translates the system calls of a recorded program into bob's own operations, for which models can answer. The
-operations lead from the tree after the setup to the tree after a clean end."""
+"""Translates the system calls of a recorded program into bob's own operations. A *model* says which trees a file system
+may leave after a crash, but only if bob's own operations led to the crash. The operations lead from the tree after the
+setup to the tree after a clean end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,15 +26,15 @@ MOST_NAMED = 4
 
 
 class CannotBeModelled(Exception):
-    """Models cannot answer for the program. The message is for the user."""
+    """bob cannot ask models about the program. The message says why, in words for the user."""
 
 
 def protocol_of(
     case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
 ) -> tuple[ReplayedProgram, tuple[str, ...]]:
-    """Return the calls of a program as a workload of bob's own operations. Also return notes, each about an effect of
-    the calls that this workload lacks. ``before`` and ``after`` are the trees after the setup and after a clean end.
-    Raise CannotBeModelled if bob cannot follow a call that changes the tree."""
+    """Return the calls of a program as a workload of bob's own operations, and notes for the user. Each note names
+    something that the program did and that the workload leaves out. ``before`` is the tree after the setup, and
+    ``after`` the tree after a clean end. Raise CannotBeModelled if bob cannot follow a call that changes the tree."""
     program, said = case.work, case.transcript
     try:
         effects = protocol(said.calls, ROOT, before, after)
@@ -76,7 +77,8 @@ def _are_left_out(calls: int, files: str) -> str:
 
 
 def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
-    """Return the trees after the setup and after a clean end. Raise CannotBeModelled if bob cannot see one of them."""
+    """Return two trees: the tree after the setup, and the tree after a clean end of the program. Raise CannotBeModelled
+    if bob cannot see one of these trees."""
     ends = guests.ask(case.work, Clock.REAL, partial(look_at_ends, case=case), title="both ends")
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
@@ -97,12 +99,11 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return ``tree``, but with the program's log files as they are in the tree ``before``. A tree that a model allows
-    has the log files in this form.
+    """Return ``tree`` with other log files: the program's log files are as they are in the tree ``before``. Models
+    leave out what a program writes to its logs, so bob compares their trees with this one.
 
-    The log files get unused inode numbers, since a new file in ``tree`` may have their old numbers. A log file that is
-    a link to another file keeps its number.
-    """
+    A log file gets an inode number that no file has, since a new file in ``tree`` may have its number in ``before``. A
+    log file that is a hard link to another file keeps its number."""
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}

@@ -1,4 +1,5 @@
-"""Records a program's workload on one configuration, and tries its checker before bob trusts the checker."""
+"""Records a program's workload on one configuration (a file system with its options). Then bob tries the program's
+checker on trees for which the right answer is known. If an answer is wrong, bob does not use the checker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -47,9 +48,9 @@ ABOUT_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The numbers of a recorded program. It wrote ``outputs`` pieces of output, with ``told`` bytes in all, and made
-    this number of traced system ``calls``. Each piece of output begins a new window (the crashes until the next piece).
-    ``states`` is the number of legal crash states in all ``windows``, without torn writes."""
+    """Numbers about the recording of a program. The program wrote ``outputs`` pieces of output, with ``told`` bytes in
+    all, and made ``calls`` system calls that bob traced. A window has the crashes between two pieces of output; there
+    are ``windows`` of them. ``states`` is the number of legal crash states in all windows, without torn writes."""
 
     configuration: str
     outputs: int
@@ -60,7 +61,7 @@ class Preflight:
 
 
 class AppCheckDocument(Document, frozen=True, tag_field="schema", tag="bob.app-check/1"):
-    """The result of `bob app check` for a program that bob can explore."""
+    """The JSON that `bob app check` prints if bob can record the program and trust its checker."""
 
     program: str
     configurations: tuple[Preflight, ...]
@@ -83,10 +84,13 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload on the requested configuration, and keep the recording in ``run``. With ``stores``,
-    bob looks for shared mappings in the recorded calls. If the program has shared mappings, bob records it again with
-    the stores through them, which makes each call slower. If the recording ``like`` has such stores, bob records them
-    at once. Raise UsageError if a script fails or does not end, and RecordingError if the recording is inconsistent."""
+    """Record the program's workload on the requested configuration, and keep the recording in ``run``. bob does not
+    trace stores to mapped memory at first, because that slows down each call.
+
+    With ``stores``, bob traces such stores if the program needs it. If the recorded calls make shared mappings, bob
+    records the program a second time and traces the stores. If the earlier recording ``like`` has such stores, bob
+    traces them the first time. Raise UsageError if a script fails or does not end, and RecordingError if the recording
+    is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)  # building the disk of packages may take minutes, with a message of its own
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -121,8 +125,8 @@ def record_program_run(
 
 
 def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
-    """Return the error for a guest lost while recording. If the kernel panicked or hung, the error is a finding, and
-    ``run`` keeps the console's output. Otherwise the error is ``lost`` itself."""
+    """Return the error to raise after the guest was lost during a recording. If the kernel panicked or hung, return
+    KernelFell, and write the console's output into ``run``. Otherwise return ``lost``."""
     if not lost.loss.is_by_kernel:
         return lost
     verb = "panicked" if lost.loss.cause is LossCause.PANICKED else "hung"
@@ -135,8 +139,8 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
-    """Return the calls of the program with their stack frames (:func:`framed`). To get the frames, bob runs the program
-    in a guest of its own. All recordings of the program can use these frames."""
+    """Return the program's system calls, each with its stack frames. To get the frames, bob runs the program once more,
+    in a new guest and only for this purpose. The frames serve for all recordings of the program."""
     program, made = case.work, case.subject
     guests.progress.step(f"looking at the stack frames of the calls of {program.name}")
 
@@ -148,8 +152,8 @@ def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...
 
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
-    """Return the calls with stack frames that ``look`` returns. If ``look`` fails, report that to ``progress``, and
-    return no calls. Without the frames, bob only cannot name functions."""
+    """Call ``look``, and return the system calls with stack frames that it returns. If ``look`` fails, report that to
+    ``progress``, and return (). bob then loses only the names of the functions that made the calls."""
     try:
         return look()
     except MalformedError as error:
@@ -160,31 +164,31 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 
 
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
-    """Run ``program``, which the guest has, once more. Return its calls with stack frames and source lines. Each stack
-    begins at the frame that the program's folder chooses (``program.frames``)."""
+    """Run ``program`` once more; the guest already has its files. Return its system calls with stack frames and source
+    lines. The patterns ``program.frames`` choose a frame in each stack, and the frames inside that one are left out."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """Return the system calls in strace's ``text``, without bob's own chroot into the tree in which the program runs. A
-    chroot of the program itself to the same directory is also left out. It changes nothing, since in that tree the
-    directory is a link to the root."""
+    """Return the system calls in strace's output ``text``. Leave out the chroot by which bob itself enters the tree for
+    the program. If the program also calls chroot on that directory, this call looks the same, and is left out, too. It
+    would change nothing: in that tree, the directory is a link to the root."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
 def case_of(
     subject: Subject, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
 ) -> ProgramCase:
-    """Return the case of a program that was recorded on ``base``: the recording with its legal crash states. Raise
-    RecordingError if the recording is inconsistent."""
+    """Return a recorded program with its legal crash states (a ProgramCase). The recording began on the disk ``base``.
+    Raise RecordingError if the recording is inconsistent."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
     transcript = Transcript.of(calls, recorded.pipe, recorded.output, line)
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
 def tellings(transcript: Transcript, start: float) -> list[ProgramCallEvent]:
-    """Return the outputs of a program as events of a time line. Their times are seconds after ``start``."""
+    """Return an event for each output of a program. The time of an event is in seconds after ``start``."""
     return [
         ProgramCallEvent(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
         for output in transcript.outputs
@@ -212,9 +216,9 @@ class Mistrust(NamedTuple):
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[CheckerRun[T]]:
-    """Return the runs of a checker that show whether bob can trust it. The first run is on the tree after the setup
-    (``first``), the second on the tree after a clean end (``last``). Then comes a run on ``last`` for each kind of
-    damage that ``program`` lists."""
+    """Return the runs by which bob tests a checker before it trusts the checker. The first run is on the tree after the
+    setup (``first``), the second on the tree after a clean end (``last``). Each further run is on ``last`` with one
+    kind of damage; ``program`` lists the kinds."""
     return [CheckerRun(first, b""), *(CheckerRun(last, output, spoiler) for spoiler in ("", *program.must_fail))]
 
 
@@ -271,7 +275,7 @@ def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
 
 
 def look_at_ends(agent: Agent, case: ProgramCase) -> list[Observation]:
-    """Mount the disks after the setup and after a clean end. Return an observation of each."""
+    """Mount the disk after the setup, and the disk after a clean end. Return two observations, one of each mount."""
     plan, session = case.plan, session_of(agent, case, closely=True)
     deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
     outcomes = session.observe(deltas, plan.composer.payload_since(0))

@@ -65,11 +65,13 @@ def try_program(
     numbers: Sequence[int] | None = None,
     answers: bool = True,
 ) -> tuple[Result, Path]:
-    """Return the answers for ``program`` on each requested configuration and by ``models``, and the run directory.
-    Models get the calls that were recorded on the first configuration. Without ``explores``, only models answer.
-    Without ``answers``, models do not answer, and bob only compares them with file systems. ``numbers`` are the indexes
-    of the configurations in the user's list; the names of files use them. Raise UsageError, before exploring, if the
-    program cannot be run, or its checker cannot be trusted."""
+    """Return the answers for ``program``, and the run directory. There is an answer for each requested configuration,
+    and one by each of ``models``. Models get the calls that were recorded on the first configuration.
+
+    If ``explores`` is false, only the models answer. If ``answers`` is false, models do not answer, and bob only
+    compares them with file systems. ``numbers`` are the indexes of the configurations in the user's list; the names of
+    files use them. Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be
+    trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -85,8 +87,8 @@ def try_program(
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
-    """Do the part of a program's run that is in ``run``, on a worker of a cluster. Raise the errors of
-    :func:`try_program`."""
+    """Continue one part of a program's run on a worker of a cluster. The directory ``run`` says what this part is.
+    Raise the errors of :func:`try_program`."""
     part, about = asked_of(run, host), run.about()
     asked = dict(zip(about["numbers"], [part.request], strict=True))
     program, image = decode(ProgramDocument, about["program"]).program, _image([part.request], progress)
@@ -132,9 +134,11 @@ def _tried(
 
 @dataclass(slots=True)
 class _ProgramRun:
-    """The run of a program. ``held`` is the number of the recording that models answer for (None: another part of the
-    run has their answers). ``modelled`` are the answers of the models, before bob compares them with the trees of file
-    systems. ``by_models`` are the same answers after that comparison."""
+    """One run that records and explores a program. bob asks the models about one recording; ``held`` is the number of
+    this recording. It is None if there are no models, or another part of the run asks them.
+
+    ``modelled`` are the answers of the models, before bob compares them with the trees of file systems. ``by_models``
+    are the same answers after that comparison."""
 
     program: Program
     asked: Mapping[int, ProbeRequest]
@@ -152,8 +156,8 @@ class _ProgramRun:
 
     def record(self) -> None:
         """Record the program on each configuration, and try its checker there. If the program fails only when it is
-        slowed down, the answer for this pace says so. Raise UsageError if the program fails at full speed, or if models
-        need the failed recording."""
+        slowed down, the result at this pace is an unknown answer with the reason. Raise UsageError if the program fails
+        at full speed. Also raise it if the recording about which bob asks the models fails."""
         frames: Sequence[SystemCall] | None = None
         for number, request in self.asked.items():
             try:
@@ -172,7 +176,8 @@ class _ProgramRun:
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
     def ask_models(self, explores: bool) -> None:
-        """Compare the recording with the number ``held`` with the models, unless another part of the run does that."""
+        """Ask the models what crashes could do to the program. bob asks them about the recording with the number
+        ``held``. If ``held`` is None, do not ask: another part of the run does it."""
         self.modelled = [unasked(model) for model in self.models]
         if self.held is not None:
             case, request = self.cases[self.held], self.asked[self.held]
@@ -250,8 +255,9 @@ class _ProgramRun:
         looked: Sequence[Looked],
         reliances: Reliances,
     ) -> SubjectResult:
-        """Return ``subject`` with a witness for each way in which the program fails. If system calls alone do not
-        explain the failure, also name the write to the disk that decides it."""
+        """Return ``subject`` with a witness (a file that shows the failure again) for each way in which the program
+        fails. System calls alone may not explain a failure. In this case, also name the write to the disk on which the
+        failure depends."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
@@ -302,7 +308,8 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
 
 
 def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResult:
-    """Return the answer of a program that fails only at this pace, for example because it gives up waiting."""
+    """Return an unknown answer, with the reason, for a program that fails only at this pace. For example, a program
+    that is slowed down may give up waiting."""
     reason = f"cannot be explored at this pace: {refused.message}"
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
     made = SubjectResult.of(request.configuration)
@@ -328,7 +335,7 @@ def _doubts(case: ProgramCase) -> tuple[str, ...]:
 
 
 def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestCrash) -> list[ProgramCallEvent]:
-    """Return the program's calls and outputs, with the times of the time line of ``case``."""
+    """Return the program's system calls and outputs, each with its time in the recording ``case``."""
     if said.offset is None:
         return []
     start = case.plan.trace.start.seconds

@@ -1,5 +1,5 @@
-"""Records recoveries after a crash, and explores crashes during these recoveries. Recoveries that the run directory
-already has are not done again."""
+"""Crashes that occur during the recovery from an earlier crash. bob records recoveries, and explores the crashes during
+them. It skips a recovery if the run directory already has the results."""
 
 import hashlib
 from collections.abc import Sequence
@@ -37,8 +37,9 @@ def crash_recoveries(
     workloads: Sequence[Workload],
     progress: Progress,
 ) -> None:
-    """Crash the recoveries from some crash states of ``workloads``, in guests in virtual time. ``run`` keeps the
-    observations."""
+    """Explore crashes during recovery. bob chooses some crash states of ``workloads``, and records how the file system
+    recovers from each of them. Then it explores the crashes during these recoveries. The guests are in virtual time,
+    and the directory ``run`` keeps the observations."""
     plan = _plan(run, request, workloads)
     every = (
         _RecoveryJob(run, request, place, one, workloads[one.workload], progress) for place, one in enumerate(plan)
@@ -52,8 +53,8 @@ def crash_recoveries(
 
 
 def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> list[Recovered]:
-    """Return the crash states whose recoveries bob crashes. A run chooses these states once, and keeps the choice in
-    run.json."""
+    """Return the crash states after which bob explores crashes during recovery. bob chooses them once in a run, and
+    keeps the choice in run.json."""
     if (plan := planned(run)) is None:
         folders = {number: run.folder(number, workload) for number, workload in enumerate(workloads)}
         observed = ((number, run.observed(path)) for number, path in folders.items() if run.is_observed(path))

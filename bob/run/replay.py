@@ -24,8 +24,9 @@ from bob.workload.pattern import describe
 
 
 class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
-    """A replay of a witness on ``kernel``. bob mounted its crash state ``times`` times, and ``confirmed`` of these
-    mounts showed the violation. ``observation_lines`` describe the tree after the first mount."""
+    """The JSON that tells how a witness did on ``kernel``. bob mounted the witness's crash state ``times`` times, and
+    ``confirmed`` of these mounts showed the violation. ``observation_lines`` describe the tree after the first
+    mount."""
 
     witness: str
     kernel: str
@@ -37,7 +38,7 @@ class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.rep
 
 
 class WitnessReplay(ReplayDocument, frozen=True):
-    """The replay of a witness. In addition to the document, it has ``found``: the observation of the first mount."""
+    """How a witness did, as in the document, and also ``found``: the observation of the first mount."""
 
     found: Observation
 
@@ -82,7 +83,8 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
 
 
 class _WitnessView:
-    """The crash state of a witness, mounted in a guest (:class:`bob.claim.claim.View`)."""
+    """What claims may ask about a witness's crash state (:class:`bob.claim.claim.View`). The state is mounted in a
+    guest."""
 
     def __init__(self, agent: Agent, session: Session, delta: Sequence[ByteRun], payload: bytes) -> None:
         self._agent, self._session, self._delta, self._payload = agent, session, delta, payload

@@ -1,5 +1,5 @@
-"""Makes requests of the options that the command line and Python share. A mistake raises UsageError before anything
-starts."""
+"""Turns the user's options into requests to probe. The command line and Python share these options. A mistake in an
+option raises UsageError before anything starts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -118,10 +118,10 @@ PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # the na
 
 @dataclass(frozen=True, slots=True)
 class QuickQuestion:
-    """A quick question (`bob try`) as text. ``operations`` run on the tree that ``setup`` makes, and ``expected`` says
-    what must be true after a crash. A finish is a text that says how a workload ends, such as with an fsync. bob asks
-    the question with each of ``finishes``, or with the default ones. ``parts`` has the names of these texts, for
-    messages."""
+    """A quick question (`bob try`) as text that bob has not parsed yet. ``operations`` run on the tree that ``setup``
+    makes, and ``expected`` says what must be true after a crash. Each of ``finishes`` says how the workload may end,
+    for example with an fsync. bob asks the question once for each of them, or for default ones if there are none. A
+    message about a mistake calls the texts by the names in ``parts``."""
 
     operations: str
     expected: Sequence[str]
@@ -198,8 +198,8 @@ def _expectation(text: str, history: History, part: str) -> Expectation:
 
 @contextmanager
 def _naming(part: str) -> Iterator[None]:
-    """If the block finds a mistake in a text, put the name ``part`` of the text and the place of the mistake into the
-    message."""
+    """Improve the message of a mistake that the code in the with block finds in a text. The message then names the text
+    (``part``) and the place of the mistake in the text."""
     try:
         yield
     except PointedError as error:

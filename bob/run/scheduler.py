@@ -14,8 +14,8 @@ _FORMS = "name an address such as tcp://server:8786, or the file that `dask sche
 
 
 def address_of(said: str) -> str:
-    """Return the address of a scheduler. ``said`` is this address, or the path of a file that `dask scheduler` wrote.
-    Raise UsageError if it is neither."""
+    """Return the address of a scheduler. The user gave ``said``: either this address, or the path of a file that `dask
+    scheduler` wrote. Raise UsageError if ``said`` is neither."""
     path = Path(said)
     if not path.is_file():
         if "://" in said or _is_port(said.rpartition(":")[2]):
