@@ -1,11 +1,10 @@
-"""JSON and TOML documents, read and written by the types of their fields, with msgspec. :mod:`bob.documents` makes the
-bytes of JSON files.
+"""JSON and TOML documents. msgspec reads and writes them, and takes the names and types of their fields from Python
+types. :mod:`bob.documents` makes the bytes of JSON files.
 
-The type of a document is a dataclass, a named tuple (a JSON array) or an enum. If the document needs other fields than
-the type in the program, a :class:`Document` describes it. Unknown fields are ignored, as a later bob may have added
-them. All fields of a dataclass are written, so a document must have all of these fields, except those marked by
-:func:`older`.
-"""
+The type of a document is a dataclass, a named tuple (a JSON array) or an enum. Often this is the type that the program
+itself uses. If the document needs other fields, a :class:`Document` describes them. Unknown fields are ignored, as a
+later bob may have added them. All fields of a dataclass are written, so a document must have all of these fields,
+except those marked by :func:`older`."""
 
 import re
 import tomllib
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A JSON object in a document. A field that has its default is not written."""
+    """A JSON object in a document. A field whose value is the field's default is left out of the JSON."""
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,8 +76,8 @@ _COUNT = {
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
     """Return the object of type ``kind`` that the JSON value ``plain`` describes. Raise ShapeError if a field is wrong
-    or missing. A dataclass needs all its fields except those marked by :func:`older`. If ``lean``, it needs only the
-    fields without a default."""
+    or missing. A dataclass needs all its fields, except those marked by :func:`older`. With ``lean``, all fields that
+    have a default may be missing."""
     try:
         value = msgspec.convert(plain, kind, dec_hook=_read)
         if not lean and (whole := _visit(kind, _whole)):  # type: ignore[arg-type]
@@ -152,9 +151,9 @@ Leaf = Callable[[Any], Visit | None]  # takes a type; returns the Visit for valu
 
 @cache
 def _visit(kind: Any, leaf: Leaf) -> Visit | None:
-    """Return a function that takes a value of type ``kind`` and the value's JSON, and returns changed JSON. For each
-    part of the value, the function calls the :data:`Visit` that ``leaf`` returns for the type of this part. Return None
-    if ``leaf`` has no Visit for any type in ``kind``."""
+    """Return a function that replaces parts of a JSON document. It takes a value of type ``kind`` and the JSON of this
+    value, and returns the changed JSON. ``leaf`` says what changes: it takes the type of a part, and returns a function
+    that changes such a part (None: no change). Return None if no type inside ``kind`` changes."""
     origin, inner, own = get_origin(kind), get_args(kind), leaf(kind)
     if origin in (Union, UnionType):
         several = {get_origin(one) or one: visit for one in inner if (visit := _visit(one, leaf))}

@@ -1,7 +1,9 @@
-"""A search from end to end. It tries its workloads in *lots* (batches); each lot is a probe. The results of earlier
-lots decide which workloads a new lot has. On this machine, all earlier lots are done before bob chooses a new lot. On a
-cluster, some earlier lots may still be at work. The run directory says how many were done, so that ``--resume`` chooses
-the same workloads."""
+"""A search from end to end. It tries its workloads in *lots* (batches); bob tries a lot as it does any probe. The
+results of earlier lots decide which workloads a new lot has.
+
+On this machine, bob finishes all earlier lots before it chooses a new lot. On a cluster, some earlier lots may still be
+at work when bob chooses. Therefore the run directory keeps how many lots were finished at each choice, so that
+``--resume`` chooses the same workloads."""
 
 from __future__ import annotations
 
@@ -134,9 +136,9 @@ class _SearchRun:
         return result
 
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the lots that an earlier session began, and then new lots. On a cluster, begin more lots than ``doer``
-        does at the same time. Raise StoreError if a lot was begun with other workloads than this session would choose
-        for it."""
+        """Yield the lots that an earlier session of the search began, and then new lots. On a cluster, begin more lots
+        than ``doer`` does at the same time. Raise StoreError if this session would choose other workloads for a lot
+        than the earlier session did."""
         while self._begun:
             (folder, count), known = self._begun.pop(0)
             lot = self._next(count, self._known()[:known])
@@ -171,7 +173,8 @@ class _SearchRun:
         return [(folder, self._results[folder]) for folder, _n in self._directory.lots() if folder in self._results]
 
     def _known(self) -> list[FinishedLot]:
-        """Return the finished lots before the first unfinished one."""
+        """Return the finished lots whose results decide the workloads of the next lot. These are the first lots, up to
+        the first one that is not finished."""
         folders = (folder for folder, _count in self._directory.lots())
         return [(folder, self._results[folder]) for folder in takewhile(self._results.__contains__, folders)]
 
@@ -188,8 +191,8 @@ class _SearchRun:
         return RunPart(run, folder.name, request.host)
 
     def _keep(self) -> None:
-        """Combine all findings into one result, and keep the result. bob seldom does that, since it takes longer with
-        each lot."""
+        """Combine the results of all lots so far into one result, and save it. This takes longer with each lot.
+        Therefore do nothing if too little time has passed since the last call that saved a result."""
         began = time.monotonic()
         if began >= self._keep_again:
             told(self._directory, self._done())
@@ -200,10 +203,12 @@ class _SearchRun:
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """Return ``result`` with smaller witnesses. A workload that bob draws at random has operations that the
-        violation does not need. Return ``result`` unchanged if the guests are on a cluster, or if the only guest is a
-        machine that the user gave. A search for some properties shrinks only the witnesses of these properties, since
-        all witnesses would take as long as the search."""
+        """Return ``result`` with smaller witnesses, since a workload that bob draws at random has operations that the
+        violation does not need.
+
+        Return ``result`` unchanged if the guests are on a cluster, or if the guest is a machine that the user runs. If
+        the user asked for certain properties, shrink only the witnesses against these properties. To shrink all
+        witnesses would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):
             self._progress.step("the witnesses stay as found: bob shrinks them only in guests that it boots")
@@ -226,8 +231,9 @@ class _SearchRun:
         return directory.result()
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """Return the next ``count`` workloads, or fewer at the end. A search for some properties no longer asks for a
-        property that the lots ``done`` have broken. Only these lots matter, so that a resumed search chooses the same
+        """Return the next ``count`` workloads, or fewer at the end. A search for a given time may be for certain
+        properties. It then drops each property that the lots ``done`` show to be broken, and leaves out workloads that
+        test no other property. Results of other lots do not count, so that a resumed search chooses the same
         workloads."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:
@@ -244,8 +250,8 @@ class _SearchRun:
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
     def _next_lot(self, done: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
-        """Return the workloads of the lot after the lots ``done``; () at the end of the search. ``places`` is the
-        number of lots that a cluster does at a time (0: this machine does the lots)."""
+        """Return the workloads of the lot that follows the lots ``done``. Return () at the end of the search.
+        ``places`` is the number of lots that a cluster does at the same time; it is 0 if this machine does the lots."""
         self._places = max(1, places)
         if self._asked.seconds is None:
             if not places:
@@ -290,8 +296,9 @@ def _broken(done: Sequence[FinishedLot]) -> set[str]:
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Group the unshrunk witnesses by claim and workload, since all witnesses of a group shrink to the same witness.
-    Return a dictionary: the first witness of each group, with all witnesses of the group."""
+    """Group the unshrunk witnesses by claim and workload. All witnesses of a group shrink to the same witness, so bob
+    shrinks only the first one. Return a dictionary from the first witness of each group to all witnesses of the
+    group."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:
@@ -303,8 +310,8 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
-    """Raise StoreError if the lot in ``folder`` was begun with other workloads than ``lot``. Later lots would then have
-    other workloads, too."""
+    """Raise StoreError if the directory ``folder``, in which an earlier session began a lot, has other workloads than
+    ``lot``. All later lots would then differ, too."""
     if not (folder / "run.json").is_file():
         return
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}
@@ -355,7 +362,7 @@ class PlannedSearch:
 
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
-        """Plan the search ``asked``. Raise UsageError if it lacks workloads."""
+        """Plan the search ``asked``. Raise UsageError if no workload of this search is possible on the file system."""
         progress.step(f"making the workloads {asked.origin}")
         space, skipped = asked.space(), Counter[str]()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)

@@ -1,8 +1,9 @@
-"""Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. bob records each smaller
-workload, and puts a part back if the violation does not show without it. The workload of a program stays as it is.
+"""Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. To test whether the
+violation needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps the
+operation. The workload of a program stays as it is.
 
-The easiest crash states are near a *clean prefix*: the first k pending writes in the order in which they were sent, and
-no other pending write, as on a disk without a cache."""
+The easiest crash states are near a *clean prefix*. A clean prefix has the first k pending writes, in the order in which
+they were sent, and no other pending write. A disk without a cache would have such a state."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,8 +57,8 @@ RECORDINGS = 3  # bob records a program up to so many times, since the kernel's 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A witness that bob tried to shrink, and its sizes ``before`` and ``after``. ``document`` is the smaller witness;
-    None if a new recording does not show the violation."""
+    """A witness that bob tried to shrink. ``document`` is the smaller witness. It is None if bob recorded the workload
+    again, and the new recording does not show the violation. ``before`` and ``after`` are the sizes of the witness."""
 
     path: Path
     document: Mapping[str, Any] | None
@@ -110,7 +111,7 @@ def _in_words(size: WitnessSize) -> str:
 
 
 class _MountedStates(ABC):
-    """Crash states of ``case`` that bob has mounted, and the outcome of each."""
+    """Crash states of one recording (``case``) that bob has mounted, each with its outcome."""
 
     def __init__(self, agent: Agent, case: Case, *, closely: bool = False) -> None:
         self.case, self.session = case, session_of(agent, case, closely=closely)
@@ -123,7 +124,8 @@ class _MountedStates(ABC):
 
     @abstractmethod
     def shown(self) -> ShownState | None:
-        """Return the mounted state that shows the violation best; None if no state shows it."""
+        """Return a mounted state that shows the violation, or None if no state does. Of several such states, return the
+        easiest one, and prefer states that show the violation clearly."""
 
     @abstractmethod
     def keeps_claim(self) -> Callable[[CrashState], bool]:
@@ -131,7 +133,9 @@ class _MountedStates(ABC):
         claim, that is, not to break it."""
 
     def first_clear(self, states: Iterator[CrashState]) -> ShownState | None:
-        """Mount ``states`` until one of them shows the violation clearly. Return the state that shows it best."""
+        """Mount ``states`` in batches until a state shows the violation clearly
+        (:class:`bob.witness.document.ShownState`). Return the state that shows it best, or None if no state shows
+        it."""
         found = None
         while (found is None or not found.is_clear) and (some := list(islice(states, BATCH))):
             self.look(some)
@@ -139,8 +143,8 @@ class _MountedStates(ABC):
         return found
 
     def explained(self, best: ShownState) -> ShownState:
-        """Mount the neighbours of ``best``: crash states that differ from it in one write. Return ``best`` with the
-        writes that cause the violation."""
+        """Return ``best`` with the writes on which the violation depends. To find them, mount the neighbours of
+        ``best``: the crash states that differ from it in one write."""
         points = best.case.plan.points
         groups = Neighbours(points).groups(best.state)
         self.look(list(dict.fromkeys(state for group in groups for _write, state in group)))
@@ -215,13 +219,14 @@ class Shrinker:
         return states.first_clear(asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
 
     def fewer_operations(self, best: ShownState) -> ShownState:
-        """Leave out each operation that the violation does not need, beginning with the last one. Return the state that
-        shows the violation best with the remaining operations."""
+        """Leave out each operation that the violation does not need, beginning with the last operation. Of the
+        recording with the remaining operations, return the state that shows the violation best."""
         return self._without("operations", best, [1], least=1)
 
     def smaller_setup(self, best: ShownState) -> ShownState:
-        """Leave out parts of the initial tree that the violation does not need: first halves, then ever smaller parts.
-        Return the state that shows the violation best with the remaining tree."""
+        """Leave out operations of the setup that the violation does not need. First try to leave out half of them, then
+        ever smaller parts. Of the recording with the remaining setup, return the state that shows the violation
+        best."""
         count = len(best.case.workload.setup)
         return self._without("setup", best, [count >> half for half in range(1, count.bit_length())], least=0)
 
@@ -241,8 +246,9 @@ class Shrinker:
         return best
 
     def nearer(self, best: ShownState) -> ShownState:
-        """Return a state that shows the violation, and that differs in the fewest writes from a clean prefix. The state
-        is at the same growth point as ``best``, that is, at a time with the same pending writes."""
+        """Return a state that shows the violation and is as near as possible to a clean prefix: as few writes as
+        possible differ. The state has the same growth point as ``best`` (a time with one set of pending writes). If bob
+        finds no nearer state, return ``best``."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = self.states_of(best.case)
             near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))
@@ -309,17 +315,21 @@ class _CheckedStates(_MountedStates):
 
 
 class _ProgramShrinker:
-    """Shrinks the witness ``found`` of a program, in a guest in virtual time that has the program's packages. bob first
-    tries the states that are a clean prefix. Then it tries the states that one write separates from a clean prefix,
-    then two writes. Each time, it tries ``budget`` states of each growth point (a time with one set of pending writes).
-    Then come other states, in the order of a probe."""
+    """Shrinks the witness ``found`` of a program. A guest in virtual time, which has the program's packages, mounts the
+    states.
+
+    bob first tries the states that are a clean prefix. Then it tries the states that differ from a clean prefix in one
+    write, and then in two. In each of these steps, it tries at most ``budget`` states of each growth point (a time with
+    one set of pending writes). At the end it tries the other states, in the same order as when it explores the
+    program."""
 
     def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
         self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress
 
     def shrunk(self) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
-        """Return the state that shows the same violation and is nearest to a clean prefix, and the program's calls up
-        to the crash. Return None and () if the violation does not show."""
+        """Record the program again, and look for the violation of the old witness. Of the states that show it, return
+        the one nearest to a clean prefix. Also return the program's calls up to the crash. Return None and () if no
+        state shows the violation."""
         put_program(self._agent, self._claim.program)
         drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
         put_base(self._agent, self._found.base)

@@ -26,7 +26,8 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class Tries(Protocol):
-    """The states that bob tries, in this order. A state is a crash state that a model allows."""
+    """The crash states of a model that bob tries, in the order of the iteration. Such a state is one that the model
+    allows."""
 
     def __iter__(self) -> Iterator[ModelState]: ...
 
@@ -36,7 +37,8 @@ class Tries(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Some of the states of ``tries``, to be tried once more."""
+    """Some of the states of ``tries``. bob checks these states a second time, to see whether the checker contradicts
+    itself."""
 
     tries: Tries
     states: Sequence[ModelState]
@@ -49,15 +51,15 @@ class Again:
 
 
 class StateQueue(JobQueue):
-    """Hands out states of ``tries`` to be checked, and adds the answers to ``answers``. It takes the first ``most``
-    states, without those that have an answer in ``answers`` already.
+    """Hands out crash states to agents, which build their trees and run a checker on them. The states are the first
+    ``most`` of ``tries``. Their answers go into ``answers``; a state that has an answer there is not checked again.
 
-    Some states are checked twice. A checker may contradict itself, so bob draws a number of states (``again``) at
-    random, with the seed ``seed``. A state whose check did not end in time is also checked twice. bob starts no guest
-    only for second checks.
+    At the end, some states are checked a second time. These are states whose check did not end in time, and ``again``
+    states that bob draws with the seed ``seed``. The draw shows whether the checker contradicts itself. If no guest
+    runs any more, bob starts none for these second checks.
 
-    If some states stay without an answer, ``lost`` says why. Progress counts the states, unless ``is_control`` is true:
-    then another queue has counted them already."""
+    If some states stay without an answer, ``lost`` says why. The progress that the user sees counts each checked state
+    once. If ``is_control`` is true, another queue has counted the states, so this queue does not."""
 
     def __init__(
         self,

@@ -32,9 +32,9 @@ Some = Annotated[int, Meta(ge=1)]
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """Work of a ``kind`` (``probe``, ``search``, ``try``, ``app``). ``what`` names a file system, or a program with a
-    file system. ``configuration`` also has the file system's options, if known. ``budget`` is a number of mounts per
-    workload."""
+    """Work whose time bob estimates. ``kind`` is the command (``probe``, ``search``, ``try``, ``app``). ``what`` names
+    a file system, or a program and a file system. ``configuration`` is empty in old files; otherwise it names the file
+    system with its options. ``budget`` is the largest number of mounts for a workload."""
 
     kind: str
     what: str
@@ -62,9 +62,10 @@ class Timing:
         """Return the seconds to record ``part``, and the seconds to observe it. bob assumes that each workload of the
         part takes as long as a workload in this timing.
 
-        If the budget of the part is another one, only the time of observing changes. A larger budget does not change it
-        if no workload needs more mounts. If all workloads need more, the time grows as the budget does. bob takes the
-        square root of the budget, which is between these two."""
+        If ``part`` has another budget (number of mounts per workload) than this timing, only the time to observe
+        changes. With twice the budget, this time stays the same if no workload needs more mounts. It doubles if all
+        workloads need more. bob does not know how many do, so it multiplies the time by the square root of the ratio of
+        the budgets."""
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
@@ -80,9 +81,11 @@ def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
     """Return the time that all ``parts`` took in earlier runs (None: unknown), and an estimate in words. ``here`` has
-    the timings of this machine, ``usual`` those of another machine. For each part, bob takes the most similar work in
-    ``here``. If a part has no similar work there, or its similar work had far fewer workloads, bob takes all times from
-    ``usual``. In small work, most of the time is the start of guests, so small work would mislead."""
+    the timings of this machine, ``usual`` those of another machine.
+
+    For each part, bob takes the most similar work in ``here``. If it finds none for some part, it takes all times from
+    ``usual``. It also does so if the similar work had far fewer workloads than the part. Small work is mostly the start
+    of guests, so its time says little about larger work."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -107,8 +110,9 @@ def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> 
 
 
 def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
-    """Return the timing that is most similar to ``part``; of equally similar ones, the newest. A machine that the user
-    gives works in real time, so only timings of the same machine count for it."""
+    """Return the timing that is most similar to ``part``; if several are equally similar, the newest. If ``part`` runs
+    on a machine that the user gives, use only timings of that machine; otherwise, use no timings of such machines. They
+    work in real time, so their times are unlike those of bob's guests."""
     given = part.image if _is_given(part.image) else ""
     same = [
         one
@@ -143,9 +147,9 @@ def in_words(parts: Sequence[TimedWork]) -> str:
 
 @contextmanager
 def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
-    """Report an estimate of the time for all ``parts`` to ``progress``, and note at the end how long they took. If
-    ``silently``, leave out the estimate in words. The caller first reports to ``progress`` what it plans. In the block,
-    the caller reports its work to the yielded object."""
+    """Estimate the time for all ``parts``, and note at the end how long they took. The estimate goes to ``progress``;
+    if ``silently``, its words are left out. Before the with block, the caller reports to ``progress`` what it plans. In
+    the block, it reports its work to the yielded object."""
     parts = [part for part in parts if part.workloads]
     if parts:
         earlier, words = estimate(parts, read(), usual())
@@ -191,14 +195,14 @@ class TimedProgress:
         return self._clock() - self._began
 
     def lap(self) -> None:
-        """Note that one more of the parts of the work is done."""
+        """Note that the work on one more part is done. A part is one of the ``parts`` of :func:`timed`."""
         now = self._clock()
         self.laps.append(now - self._lap)
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the share of recording in the time (0 to 1). The time after the last recording says how long an
-        observation takes."""
+        """Return the part of the time (0 to 1) in which bob recorded and did not observe. After the last recording, bob
+        only observes. The length of that time, divided by its workloads, is the time to observe one workload."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:

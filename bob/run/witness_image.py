@@ -28,10 +28,12 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Return the guest images on which bob shows ``witnesses`` again, each with its witnesses. If ``name`` is given,
-    this is the image ``name`` with all witnesses. Otherwise these are the images that the witnesses name. If an image
-    has the kernel of a witness in another Debian package, report that. Raise UsageError if it has a kernel of another
-    series, unless ``any_kernel`` is True (None: the command lacks this option)."""
+    """Group ``witnesses`` by the guest image on which bob shows them again. If ``name`` is given, all witnesses use the
+    image ``name``. Otherwise each witness uses the image that it names.
+
+    Raise UsageError if an image has a kernel of another series than a witness, unless ``any_kernel`` is True (None: the
+    command lacks this option). If the kernel is of the same series but of another package, report that to
+    ``progress``."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
@@ -80,6 +82,7 @@ def _packages(found: WitnessFile) -> tuple[str, ...]:
 
 
 def _named(witness: Witness) -> str:
-    """Return the name of the image that ``witness`` names; the default image if this machine lacks that image."""
+    """Return the name of the image on which ``witness`` was found. If this machine lacks that image, return the name of
+    the default image."""
     name = witness.environment.get("image", "").partition(" ")[0]
     return name if name in image_names() else DEFAULT_IMAGE

@@ -25,8 +25,8 @@ _SAID = 300  # characters of an error that a message quotes
 
 
 class SandboxedAgent(Agent):
-    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails, because the
-    script at fault may have left something in the sandbox."""
+    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails. A script that ran
+    for this request may have left files or processes in the sandbox."""
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         try:

@@ -2,17 +2,18 @@
 Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
 
 A workload starts on an empty file system. It has *core operations*, which use two files in the root and two files in
-the directory ``A``. A *sync point* is a call of sync or fsync. The fsync is for a file or directory that a core
-operation names, for its sibling, or for its parent. After a store through a mapping, the sync point is msync. A sync
-point follows the last core operation, and may follow any other core operation. Right before a core operation, the
+the directory ``A``. A *sync point* is a call of sync or fsync. An fsync is on a file or directory that a core operation
+names, or on its sibling or parent. After a store through a mapping, the sync point is an msync. There is a sync point
+after the last core operation, and there may be one after each other core operation. Right before a core operation, the
 workload creates the names that the operation needs, and removes the names that would be in its way.
 
-ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). In bob, several of ACE's sequences may
-be one workload: ``remove`` of a file is ``unlink``, and all sync points after a mapped store are the same msync. ACE
-keeps files open from one operation to the next; bob opens and closes the file in each operation. ACE combines three
-core operations only if each shares a name with an earlier one. With three core operations, ACE syncs only the names
-that they use.
-"""
+ACE and bob count differently. ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). Two such
+sequences may be the same workload in bob, for two reasons. ACE has both ``remove`` and ``unlink``, which are the same
+for a file. After a mapped store, ACE lists several sync points, and bob makes the same msync of each.
+
+ACE keeps files open from one operation to the next; bob opens and closes the file in each operation. ACE combines three
+core operations only if the second and the third are each linked to an earlier one, for example by a common name. With
+three core operations, ACE syncs only the names that they use."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -43,8 +44,8 @@ SYNC = ""  # the sync point for the call sync; any other sync point is the name 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A core operation: ``verb`` on ``names``. ``way`` is the mode of a fallocate, and ``place`` says which part of the
-    file changes (empty: the operation leaves no choice)."""
+    """A core operation. ``verb`` says what it does to ``names``. For a fallocate, ``way`` is its mode. ``place`` is the
+    part of the file that changes, such as "start". Both are empty if the operation does not have this choice."""
 
     verb: str
     names: tuple[str, ...]
@@ -110,8 +111,8 @@ class Ace(Space):
         return list(map(_cores, self.verbs))
 
     def _new(self, operations: tuple[Operation, ...], seen: set[Hashable]) -> Workload | None:
-        """Return the workload of ``operations``. Return None if ``operations`` are in ``seen``, a file system would
-        refuse one of them, or the workload tests nothing."""
+        """Return the workload of ``operations``. Return None if ``operations`` are in ``seen``, if a file system would
+        refuse one of them, or if the workload tests none of the properties."""
         if operations in seen:
             return None
         seen.add(operations)
@@ -137,11 +138,13 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE combines these core operations. It always combines two. With three, it wants a link of the
-    second and of the third operation to the earlier ones. There is a link if the operation shares a parameter (a name,
-    or a part of the file) with an earlier one. There is also a link if it is on the directory ``A``, or if the earlier
-    ones use only ``A`` and ``B``. If a name is an operation's only parameter, ACE by mistake compares letters, so it
-    takes ``A/foo`` for ``A``."""
+    """Return whether ACE combines these core operations. It combines any two. It combines three only if the second and
+    the third are each linked to the operations before them.
+
+    An operation is linked if it shares a parameter (a name, or a part of the file) with an earlier operation. An
+    operation on the directory ``A`` or ``B`` is always linked. An operation is also linked if the earlier operations
+    have exactly the parameters ``A`` and ``B``. If a name is an operation's only parameter, ACE by mistake compares
+    single letters of names. Then ``A/foo`` counts as the directory ``A``."""
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):
@@ -168,8 +171,8 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations of a workload with the core operations ``cores``. Before each core operation come the
-    operations that prepare it. After it comes its sync point, one of ``points`` (None: no sync point)."""
+    """Return the operations of a workload. For each of ``cores``, these are first the operations that prepare it, then
+    the core operation, then its sync point. ``points[i]`` is the sync point of ``cores[i]`` (None: no sync point)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)

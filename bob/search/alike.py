@@ -1,6 +1,7 @@
 """Workloads that differ only in names count as one. A *renaming* replaces names of the bounds by other names of the
 bounds that have equal length. Directories stay directories, and the initial tree stays the same. If a workload may
-rename a directory that has names in it, a renaming must replace the last part of a path in the same way everywhere."""
+rename a directory that has names in it, these names move with it. A renaming then must replace a name, such as ``foo``,
+by the same name in all directories."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,8 +48,8 @@ class Renamings:
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
     def _made(self) -> dict[str, list[str]]:
-        """For each name in the initial tree that no workload mentions, return the operations of the setup that make
-        this name, or a name below it."""
+        """Return how the setup makes each name of the initial tree that no workload mentions. The value for a name is
+        the list of the setup's operations that make this name, or a name below it."""
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
@@ -109,10 +110,11 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
-    """Yield the renamings of the names below the directory ``above`` to the names below the directory ``other``. A
-    renaming is one to one, and maps directories to directories. ``made`` has, for each name that no workload mentions,
-    the operations of the setup that make it. If the setup makes several such names in the same way, yield only one
-    renaming of them."""
+    """Yield the renamings of the names below the directory ``above`` to the names below the directory ``other``.
+    ``paths`` has all names. A renaming is one to one, and maps directories to directories.
+
+    ``made`` has the names that no workload mentions, each with the operations of the setup that make it. If the setup
+    makes several such names in the same way, they are interchangeable, so only one renaming of them is yielded."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
     for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):
@@ -132,8 +134,9 @@ def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequ
 
 
 def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
-    """Return a renaming of ``names`` to the names ``there``, such that the setup makes the old and the new name in the
-    same way. A name that is in both lists stays the same. Return None if no such renaming exists."""
+    """Return a renaming of the list ``names`` to the list ``there``. The setup makes each old name in the same way as
+    its new name; ``made`` says how. A name that is in both lists stays the same. Return None if no such renaming
+    exists."""
     own = {(name.rpartition("/")[2], *made[name]): name for name in there}
     found = {name: own[key] for name in names if (key := (name.rpartition("/")[2], *made[name])) in own}
     others = sorted((name for name in names if name not in found), key=lambda name: (made[name], name))

@@ -30,12 +30,14 @@ SEVERAL = "several"  # in the name of a property that combines several promises:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All that workloads may consist of. A workload begins with the tree that ``setup`` makes, and with the operations
-    ``begin``, for example to open files. The length of a workload does not count these. Each entry of ``operations``
-    counts as one operation. A workload ends with one of ``calls``. A call of ``between`` may come between two
-    operations. All operations and calls use the names ``files`` and ``directories``. The workloads test the
-    ``promises`` (properties of durability). If ``leave`` is not 0, ``leave`` bytes of the device are free at the start,
-    and the file :data:`FILLER` fills all other space."""
+    """Limits for workloads. A workload begins with the tree that ``setup`` makes. Then come the operations ``begin``,
+    which for example open files; they do not count in the length of the workload. Then come entries of ``operations``.
+    Each entry counts as one, even if it has several operations. The last operation is one of ``calls``, and a call of
+    ``between`` may come between two entries.
+
+    All operations and calls use the names ``files`` and ``directories``. The workloads test the ``promises``
+    (properties of durability). If ``leave`` is not 0, ``leave`` bytes of the device are free at the start, and the file
+    :data:`FILLER` fills all other space."""
 
     name: str
     about: str
@@ -81,8 +83,8 @@ def parsed(name: str, text: str, filler: int = 0) -> Bounds:
 
 
 def filling(length: int) -> tuple[Operation, ...]:
-    """Return the operations that make a file of size 0 take ``length`` bytes of the device. bob reads such a file
-    fast."""
+    """Return the operations that make a file of size 0 take ``length`` bytes of the device. It is fast to read, as its
+    size is 0."""
     return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
@@ -122,8 +124,8 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
-    """Yield the operations that ``text`` describes, once for each way to put names in place of the words FILE and
-    DIRECTORY. In one way, all names are different."""
+    """Yield the operations that ``text`` describes, with names in place of the words FILE and DIRECTORY. There is one
+    result for each choice of names, and no choice has the same name twice."""
     named = {FILE: tuple(map(shlex.quote, files)), DIRECTORY: tuple(map(shlex.quote, directories))}
     pieces = _PLACES.split(text)
     for chosen in product(*(named.get(piece, (piece,)) for piece in pieces)):
@@ -141,9 +143,9 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
-    """Yield a combined property for each call that has several promises about the same files. For example, a write
-    across the end of a file is an overwrite and an append. The write survives for certain only if the call promises
-    both data and size (:func:`bob.claim.property.calls.covered`)."""
+    """Yield a combined property for each call that promises several kinds of changes to the same files. An operation
+    may be of several kinds: a write across the end of a file is an overwrite and an append. Such a write survives for
+    certain only if the call promises both data and size (:func:`bob.claim.property.calls.covered`)."""
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:
         return str(prop.call), prop.relations
