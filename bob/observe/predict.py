@@ -4,17 +4,21 @@ Recovery, repair and bob's look at the files are together a deterministic progra
 reads. Suppose that two states have the same contents wherever bob saw the program read in one of them. Then the program
 does the same in the other state, and the outcome is the same.
 
-* *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
-  the last close of a block device drops its page cache.
-* If recovery writes a sector and then reads it, the read does not count: earlier reads determine the sector's content.
-  The order of queueing decides which came first, since the kernel does not read what it is still writing.
-* A *repaired* state predicts nothing: bob repairs only the first refused state.
+* bob takes *all* reads into account, from when it has written the state to the disk until the unmount has ended. They
+  all reach the device as bios, since the last close of a block device drops its page cache.
+* If recovery writes a sector and then reads it, bob ignores that read: earlier reads determine the sector's content. A
+  bio counts as earlier if the kernel queued it earlier. That is correct, since the kernel does not read a sector while
+  it is writing it.
+* bob predicts nothing from a *repaired* state. If a file system refuses to mount several states with the same outcome,
+  bob runs its repair on the first of them only.
 
-Some file systems *forget* what was on the disk: xfs reads each block in its log, updates the block unless it is newer,
-and writes it back. Suppose that two states differ only in what one access reads, that they then read in the same
-places, and that they leave the same disk. Then both contents lead to the same node of the tree of reads. So n such
-blocks take n + 1 mounts, not 2^n. bob merges nodes in this way if the file system's declaration says that recovery
-takes each block by itself. Controls check these assumptions."""
+Some file systems *forget* what was on the disk: for each block that its log describes, xfs reads the block from its
+place on the disk, and writes the new content there, unless the content on the disk is newer than the log. bob keeps the
+reads of all mounted states as a tree: a node stands for one read, and its children stand for the contents that the read
+found. Suppose that two states differ only in what one access reads, that recovery of both then reads in the same
+places, and that it leaves the same contents on the disk. Then both contents lead to the same node. So n such blocks
+take n + 1 mounts, not 2^n. bob merges nodes in this way if the file system's declaration says that recovery treats each
+block independently of other blocks. To check these assumptions, bob mounts some predicted states as controls."""
 
 from __future__ import annotations
 
@@ -73,8 +77,9 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. Two states at one node
-    need not have read the same sectors, nor in the same order. ``forgets`` is True if some node forgets."""
+    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. In two states at one
+    node, recovery may have read different sectors, or read them in another order: bob assigns states to nodes by their
+    contents alone. ``forgets`` is True if several contents lead to one child somewhere in the tree."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()

@@ -1,12 +1,14 @@
 """The search for the outcomes of many crash states by mounts of few of them.
 
-From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). States that it cannot
-predict come in kinds, and bob mounts one of each kind. Then it divides all legal states by the course of recovery (what
-recovery reads, in order). bob mounts some predicted states as controls (:mod:`bob.observe.controls`). If one has
-another outcome than predicted, bob trusts only mounts.
+From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). bob sorts the states that
+it cannot predict by the first read that finds a content which no mounted state had there, and mounts one state for each
+such read and content. Then it divides all legal states by the course of recovery (what recovery reads, in order). bob
+mounts some predicted states as controls (:mod:`bob.observe.controls`). If a control has another outcome than predicted,
+bob trusts no prediction, only the outcomes of mounted states.
 
-An example. Recovery reads sector 1, and if that is new, sector 2; three writes are pending, to the sectors 1, 2, 3.
-Three mounts give the outcomes of all eight states: recovery never reads sector 3.
+An example. Three writes are pending at the crash, to the sectors 1, 2 and 3. A sector is *new* if its write is on the
+disk, otherwise *old*. Recovery reads sector 1. If sector 1 is new, recovery also reads sector 2. It never reads sector
+3. So three mounts give the outcomes of all eight states:
 
     sector 1 is old: 4 states, outcome A
     sector 1 is new: sector 2 is old: 2 states, outcome B
@@ -63,7 +65,8 @@ class Misprediction(BobError):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The legal states of whole writes, divided into ``courses`` of recovery. If ``is_complete``, each of these states
+    """A division of the legal states without torn writes into ``courses``. A course is a set of states in which
+    recovery reads the same contents in the same order. If ``is_complete`` is true, each legal state without torn writes
     is in one of the courses."""
 
     courses: Sequence[Course] = ()
@@ -72,9 +75,10 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """The numbers of legal states that explored states stand for, by the number of the explored state. ``states``
-    counts all of them, and ``whole`` only those without torn writes. A state that is in neither stands for itself. No
-    explored state stands for the ``mixtures``."""
+    """Counts of legal states. An *explored* state is one that bob lists in its results. It may also stand for other
+    legal states with the same outcome. ``states`` maps the index of an explored state to the count of legal states that
+    it stands for. ``whole`` counts only those of them that have no torn writes. An explored state without an entry
+    stands for itself alone. ``mixtures`` are further torn states that were not counted for any explored state."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
@@ -106,8 +110,9 @@ class Rounds:
         self._unjudged: list[Mixture] = []
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
-        """Find the outcomes of more ``states``. They count as progress only if ``counted``. Raises Misprediction, and
-        the errors of the session; the trusted outcomes in ``mounts`` remain."""
+        """Find the outcomes of more ``states``, by predictions or mounts. If ``counted`` is true, bob adds these states
+        to the progress that it shows to the user. Raises Misprediction, and the errors of the session. After an error,
+        the trusted outcomes in ``mounts`` are still valid."""
         window = self.ledger.add(states)
         contents = {number: self._plan.composer.contents(self.ledger.states[number]) for number in window}
         waiting = dict(contents)
@@ -132,8 +137,8 @@ class Rounds:
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
 
     def divide(self) -> Division:
-        """Find the outcomes of all legal states of whole writes, if that takes few enough mounts. Raises the errors of
-        :meth:`observe`."""
+        """Find the outcomes of all legal states without torn writes, if that takes few enough mounts. Raises the errors
+        of :meth:`observe`."""
         first = len(self.ledger.states)
         courses = Courses(self.known, self._plan.legal, self._plan.composer)
         parts, mounts, spent = MOST_PARTS, 0, 0
@@ -159,9 +164,11 @@ class Rounds:
         return Division(courses.settled, courses.is_complete)
 
     def mix(self) -> None:
-        """Find mixtures (:mod:`bob.observe.mixtures`) until most of the torn states are known. That takes at most a
-        sixth of the budget, and at most as many mounts as bob has already made for this workload. Raises the errors of
-        :meth:`observe`, and Misprediction if a member of a mixture shows other data than its sectors have."""
+        """Find mixtures until the outcomes of most torn states are known. A mixture (:mod:`bob.observe.mixtures`) is a
+        set of torn states that differ only in sectors of file data. The search makes at most as many mounts as a sixth
+        of the budget, and at most as many as bob has already made for this workload. Raises the errors of
+        :meth:`observe`. Raises Misprediction if, in a mounted state of a mixture, a file does not have the bytes of its
+        sectors on the disk."""
         if self._effort.mixing is None or self.known.forgets or self._session.forgets:
             return
         chance = Random(f"{self._effort.seed} mixtures")
@@ -202,8 +209,9 @@ class Rounds:
         return sum(course.states - plan.legal.count(plan.parts.whole(course.cube)) for course in courses)
 
     def _rows(self, found: Mixtures, mixture: Mixture, chance: Random, most: int) -> list[CrashState] | TornCause:
-        """Return the members of ``mixture`` that bob must still mount to know the mixture. If these are more than
-        ``most``, or if bob cannot mount some of them, return that cause why it cannot know the mixture."""
+        """Return the states of ``mixture`` that bob must still mount before it can predict the other states of the
+        mixture. If these are more than ``most``, or if bob cannot mount some of them, return a cause instead: BUDGET or
+        UNTESTABLE."""
         have = [kept for number in self._inside(mixture) if (kept := self._kept(mixture, number)) is not None]
         masks = missing_rows(len(mixture.parts), have, chance)
         if masks is None:
@@ -234,9 +242,10 @@ class Rounds:
         return not mixed and isinstance(self.known.find(contents), Gap)
 
     def _mix(self, found: Mixtures, mixture: Mixture, rows: Sequence[CrashState], chance: Random) -> int:
-        """Mount the members ``rows`` of ``mixture``, and then random members. Take the mixture if each mounted member
-        shows what the mixture predicts. Return the number of mounts. Of the random members, only one counts: further
-        ones are controls at the rate of the audit, which do not use up the budget of mixtures."""
+        """Mount the states ``rows`` of ``mixture``, and then random states of it. If each mounted state has the tree of
+        files that the mixture predicts, add the mixture to those that bob uses for predictions. Return the number of
+        mounts. In this number, all random states together count as one mount. The effort's ``audit`` says how many
+        random states bob mounts, and the budget of mixtures pays for one of them only."""
         assert self._effort.mixing is not None
         mounted = len(rows)
         pure = [state for state in rows if self._is_pure(mixture, state)]
@@ -283,8 +292,10 @@ class Rounds:
         return found.is_shown(mixture, self.ledger.states[number], self.ledger.found[number])
 
     def _shows(self, found: Mixtures, mixture: Mixture, numbers: Iterable[int]) -> bool:
-        """Return whether each of these members of ``mixture`` shows what the mixture predicts. Its tree must have the
-        bytes of its own sectors, and the same sectors must have decided its course as that of the mixture's leaf."""
+        """Return whether the mounted states with these ``numbers``, which are in ``mixture``, agree with its
+        predictions. In each state, the files must have the bytes that the state has in their sectors on the disk. Also,
+        the reads that decided the course of recovery must be of the same sectors as in the mounted state from which bob
+        derived the mixture (its leaf)."""
         return all(
             self._is_shown(found, mixture, number) and found.reads_alike(mixture, self.ledger.states[number])
             for number in numbers
@@ -301,9 +312,9 @@ class Rounds:
                 )
 
     def count(self, division: Division) -> StateCounts:
-        """Count how many legal states each explored state stands for. The easiest state of an outcome stands for all
-        states in the known courses with this outcome, except those that were explored themselves. Raises
-        Misprediction."""
+        """Count how many legal states each explored state stands for. The *easiest* state of an outcome has the fewest
+        torn writes, then the fewest separate runs of writes on the disk. It stands for all states in the known courses
+        with this outcome, except those that bob explored one by one. Raises Misprediction."""
         for course in division.courses:
             state = self._plan.legal.some(course.cube)
             if self.ledger.is_easier(state, course.outcome):
@@ -343,8 +354,9 @@ class Rounds:
         return replace(counts, mixtures=tuple(self._mixed()))
 
     def look_around(self, counts: StateCounts) -> None:
-        """Predict the outcomes of neighbours of the easiest states. A neighbour differs in one write, so it shows
-        whether that write decides the outcome. Neighbours count as no further states."""
+        """Predict the outcomes of neighbours of the easiest states (:meth:`count`). A neighbour differs in one write
+        from such a state, so it shows whether that write decides the outcome. In ``counts``, a neighbour gets the
+        number 0: it is already counted with its outcome."""
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [
@@ -430,8 +442,9 @@ class Rounds:
         return [number for number in numbers if number is not None]
 
     def _worth(self, courses: Courses) -> int:
-        """Return how many mounts a full division may take: three times the budget, or twice the budget if recovery
-        forgets what it reads. If the division would probably take more than twice the budget, return 0."""
+        """Return how many mounts a full division may take. If the file system is one that forgets what was on the disk
+        (:mod:`bob.observe.predict`), return twice the budget. For any other file system, bob estimates the mounts.
+        Return three times the budget if the estimate is at most twice the budget, and otherwise 0."""
         budget = self._effort.budget
         if self._session.forgets:
             return 2 * budget
@@ -490,8 +503,9 @@ class Rounds:
         return number
 
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
-        """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. The remaining states
-        are of several kinds, by the read whose result is new. Return one state of each kind."""
+        """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. Any other state has a
+        first read that finds a content which no mounted state had there. For each such read and content, return one
+        state. If bob makes no predictions, return all states."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}

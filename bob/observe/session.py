@@ -1,5 +1,5 @@
-"""The mounts of one workload's crash states in one guest. The guest gets a recipe for each state, and returns what it
-observed."""
+"""The mounts of one workload's crash states in one guest. For each state, the guest gets a recipe: it says which bytes
+to write in which sectors of the scratch device. The guest mounts the device, and returns what it observed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,11 +33,12 @@ EXAMINE_TIMEOUT = 120.0  # host seconds, after which a guest counts as hung on t
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A mounted crash state. ``outcome`` is the number of its outcome. ``accesses`` has all accesses from check to
-    unmount, if the guest traces reads. ``left`` has the state's leftovers; None unless the session has stretches.
-    ``ahead`` is True if the kernel read blocks ahead. ``complaint`` is the kernel's complaint, in the words that it had
-    for the first state with this complaint. ``on_host`` is True if a sandbox on the host ran the file system's
-    check."""
+    """A mounted crash state. ``outcome`` is the index in ``Session.findings`` of what the guest observed. ``accesses``
+    has all accesses from the file system's check to the unmount, if the guest traces reads. ``left`` describes the disk
+    after the unmount. It is None unless the session has stretches (:class:`Session`). ``ahead`` is True if the kernel
+    read blocks ahead. ``complaint`` is an error message of the kernel about this state. If the messages of several
+    states differ only in such things as numbers, all of these states have the text of the first message. ``on_host`` is
+    True if a sandbox on the host ran the file system's check."""
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -51,10 +52,11 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
-    wants to know; None: the guest traces no reads. ``stretches`` are for file systems whose recovery ``forgets``
-    (:mod:`bob.observe.leftovers`): mounted states then have leftovers. If ``closely``, outcomes include everything that
-    a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a sandbox on the host runs the file
-    system's check if it can, and the guest mounts each recovered disk once.
+    wants to know. If ``watched`` is None, the guest traces no reads. Some file systems overwrite what they have read
+    during recovery, so that it makes no difference later. For such a file system, ``stretches`` are runs of sectors.
+    The guest then also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If ``closely``,
+    outcomes include everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a
+    sandbox on the host runs the file system's check if it can, and the guest mounts each recovered disk once.
 
     A state comes as a delta: runs of sectors, whose contents are in the ``payload``. The payload only grows."""
 
@@ -189,8 +191,9 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """Return the troubles of each state: those that the file system's checker finds, or that a removal of all files
-        shows. Raises the errors of :meth:`mount`."""
+        """Let the guest recover and unmount each state, run the file system's checker, mount again, and remove all
+        files. Return the errors of each state that the checker reports, or that the second mount or the removal shows.
+        Raises the errors of :meth:`mount`."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
@@ -237,9 +240,10 @@ class Session:
         return self._agent.ask(request, timeout=timeout, states=states, blob=self._payload.unsent(), **more)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
-        """From now on, let the guest trace only lookups in a range of blocks. The range spans the watched blocks that
-        were read ahead, and the blocks that jbd2 looked up for itself then. If there are no such blocks, trace all
-        lookups if some state ``traced`` had readahead; otherwise trace no lookups."""
+        """From now on, let the guest trace lookups in the buffer cache only for a range of blocks. The range spans all
+        watched blocks that were read ahead, and all blocks that jbd2 needed when it read ahead. If there are no such
+        blocks, the guest traces all lookups if readahead occurred in some of the states ``traced``, and otherwise no
+        lookups."""
         if not traced:
             return
         if self._lookups != NO_BLOCKS:  # without traced lookups, bob does not know what jbd2 wanted

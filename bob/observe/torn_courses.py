@@ -3,7 +3,8 @@ the mounted states.
 
 They are divided into cubes (:mod:`bob.crash.cubes`) of parts of writes (:mod:`bob.crash.units`). A part is the smallest
 piece that a tear can separate. In a cube, some parts must be on the disk, some must not, and all others are free. If
-recovery does not read a write, one cube has all ways to tear that write, without a list of them."""
+recovery reads no sector of a write, a single cube contains the states for all ways to tear that write, and bob need not
+list these ways."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -41,8 +42,9 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Yield each course that the tree ``known`` has, with some of its states. No state is in two courses. The
-        courses come one by one, since a cube of 14,000 parts takes 4 KB, and there may be 60,000 cubes."""
+        """Yield the legal states whose outcome the tree of reads ``known`` predicts, as cubes with their outcomes. No
+        state is in two of the cubes. If there are too many cubes, some states are left out. The cubes come one by one,
+        since a cube of 14,000 parts takes 4 KB, and there may be 60,000 cubes."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()

@@ -32,9 +32,9 @@ class TornCause(StrEnum):
 
     The next four causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
     states that differ only in sectors of file data. Each of these sectors is from before a write or from after it. bob
-    mounts a few states of a mixture, and predicts the other states. The mounted states have every combination of any
-    two sectors. If two wrong sectors are enough to break a claim, the mounted states decide about the claim for the
-    whole mixture. bob then judges the claim *sector by sector*.
+    mounts a few states of a mixture, and predicts the other states. For any two of the sectors, the mounted states
+    include all four combinations of before and after. So if a claim can be broken by two wrong sectors alone, the
+    mounted states show whether any state of the mixture breaks it. bob then judges the claim *sector by sector*.
 
     ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``UNTESTABLE``: bob cannot
     mount a state that the check needs, since that state is not legal, or the mixture has too many parts. ``MIXED``: bob
