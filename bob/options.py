@@ -40,10 +40,11 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The values of an option whose words need a reader of their own. ``read`` takes what the user gave (a word or a
-    path) and the name of the option. It returns the value, or raises UsageError. ``offered`` returns the words that a
-    shell can complete; it gets the options that the user gave so far. ``files`` ("file" or "dir") says that a path is
-    possible, too. Help texts call such a value ``name``."""
+    """The possible values of an option that are parsed by a function of the option. This function, ``read``, takes what
+    the user gave (a word or a path) and the name of the option. It returns the value, or raises UsageError. The
+    function ``offered`` takes the options that the user gave so far, and returns the words that a shell may offer as
+    completions. If no word fits, and ``files`` is "file" or "dir", the shell offers paths of this kind. In help texts,
+    ``name`` stands for the value."""
 
     read: Callable[[Any, str], Any]
     offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
@@ -57,9 +58,11 @@ Values = Range | Choice | ExistingPath | Words
 @dataclass(frozen=True, slots=True)
 class Option:
     """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` limits the possible values.
-    ``words`` say what bob does without the option. ``setting`` is the key of bob.toml that has the default, if any.
-    ``alone`` is the value if the user gives the flag without a value, as in ``--recovery-crashes``. ``python`` replaces
-    the help text in Python. A ``renewable`` option may be used together with --resume."""
+    ``words`` is the text that help shows as the default, if bob does something without the option that no value
+    describes. A user may set another default in bob.toml under the key ``setting``; if ``setting`` is empty, there is
+    no such key. ``alone`` is the value if the user gives the flag without a value, as in ``--recovery-crashes``.
+    ``python`` is the help text for users of the Python interface, if it is not the same as ``help``. A ``renewable``
+    option may be used together with --resume."""
 
     flag: str
     metavar: str
@@ -139,8 +142,9 @@ def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for a call of ``function``. ``values`` maps the names of :func:`parameters` to values. The
-    values for the fields of a group become one object."""
+    """Return the arguments for a call of ``function``. ``values`` maps the name of each parameter in
+    ``parameters(function)`` to its value. If ``function`` has a parameter whose type is a group, the values for the
+    fields of the group are put into one object of this type."""
     made = {}
     for name, (kind, declared) in _declarations(function).items():
         if declared is None and _is_group(kind):

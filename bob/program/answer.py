@@ -40,8 +40,9 @@ REQUEST_SECONDS = 10.0  # a request to a guest runs checks for so long (host's c
 
 
 class Batches:
-    """The number of checks in the next request to a guest. It is 1 at first, and later as many as take REQUEST_SECONDS,
-    but at most ``most``."""
+    """The number of checks in the next request to a guest. The first request has one check. From the time that a
+    request took, bob chooses the number for the next request, so that it takes about REQUEST_SECONDS. The number is at
+    most ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -91,16 +92,17 @@ class CheckerRun(Generic[S_co]):
 
 @dataclass(slots=True)
 class CheckerAnswers(Generic[K]):
-    """The answers of a checker so far. ``answers`` has one answer for each tree, and ``count`` is the number of runs.
-    ``disagreed`` says how the checker contradicted itself (None: it did not)."""
+    """The answers of a checker so far. ``answers`` has one answer for each tree of files that a crash may leave.
+    ``count`` is the number of runs of the checker. ``disagreed`` says how the checker contradicted itself (None: it did
+    not)."""
 
     answers: dict[K, CheckerAnswer] = field(default_factory=dict)
     count: int = 0
     disagreed: str | None = None
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
-        """Note an answer of the checker, and return whether it is the first for this tree. If an earlier check of the
-        tree did not end in time, an answer from a check that did replaces it."""
+        """Note an answer of the checker, and return whether it is the first for this tree. A check that did not end in
+        time also gives an answer. If a later check of the same tree ends in time, its answer replaces that one."""
         self.count += 1
         known = self.answers.get(tree)
         if known is None or known.code is None:

@@ -22,7 +22,7 @@ class _LineRows:
 
 
 class Binary:
-    """An ELF file. It is parsed when the first question is asked."""
+    """An ELF file with the content ``data``. It is parsed when a method is first called."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -37,7 +37,8 @@ class Binary:
 
     def is_in_function(self, offset: int, distance: int) -> bool:
         """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``.
-        The symbol before the code may be of another function, because most libraries keep only exported names."""
+        It may not: a tool may have taken the nearest symbol before the code, but most libraries have symbols only for
+        their exported functions."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 

@@ -1,6 +1,6 @@
 """Put calls into the order of their effects, which may differ from the order of their returns. Between the effect of a
-call and its return, the kernel may run another process. For example, a process waits until a lock file is gone. It may
-create the file again before the call that removed it has returned."""
+call and its return, the kernel may run another process. For example, process A removes a lock file, and process B waits
+until the file is gone. B may create the file again before the call in A that removed it has returned."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,8 +32,8 @@ def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
 
 
 def _effect(place: int, calls: Sequence[SystemCall]) -> float:
-    """Return the line of strace's output where the call with index ``place`` had its effect, or a number between two
-    lines."""
+    """Return when the call with index ``place`` had its effect, as the number of a line of strace's output. The result
+    n - 0.5 means that the effect was just before line n."""
     call = calls[place]
     if call.begun == call.done or call.result is None:
         return call.done

@@ -19,8 +19,9 @@ _HINT = "bob app new NAME writes a program's folder to start from"
 
 
 class ProgramDeclaration(Declaration, frozen=True):
-    """The content of an ``app.toml``. ``like`` names the folder of another program, whose files are used, too.
-    ``files`` and ``scripts`` have contents of files, by path."""
+    """The content of an ``app.toml``. ``like`` is the path of another program's folder; the program has all files of
+    that folder, too. ``files`` and ``scripts`` are further files of the program, as a map from path to content. Only
+    those in ``scripts`` are executable."""
 
     about: str = ""
     like: str = ""

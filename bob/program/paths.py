@@ -1,5 +1,6 @@
-"""Resolve the names in system calls to paths of files below a root, as each process sees them. The root is the
-directory that a program under test sees as ``/``."""
+"""Find out which files below a root directory are meant by the names in system calls. That depends on the calling
+process, such as on its working directory. The root is the directory on the guest where the file system under test is
+mounted."""
 
 import posixpath
 import re
@@ -26,10 +27,11 @@ class _Folder:
 
 
 class Paths:
-    """The working directories of all processes, after the calls so far. A relative name is resolved with these.
-    ``link_at`` takes a path below the root, and returns the target of the symbolic link there, or None. ``open_at``
-    takes a process (pid) and a descriptor. It returns the path below the root of the file that is open there, or
-    None."""
+    """The working directories of all processes, after the calls so far. A relative name in a call is relative to the
+    working directory of the calling process. The function ``link_at`` takes a path relative to the root. If the path is
+    a symbolic link, it returns the link's target, otherwise None. The function ``open_at`` takes a process (pid) and a
+    file descriptor. It returns the path of the open file, relative to the root. It returns None if bob does not know
+    the file."""
 
     def __init__(
         self,
@@ -50,8 +52,9 @@ class Paths:
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the path that the argument at index ``place`` names, relative to the root; "" if it is outside. If
-        ``follows``, a symbolic link at the end of the path is resolved."""
+        """Return the path, relative to the root, of the file that the call's argument at index ``place`` is the name
+        of. Return "" if the file is not below the root. If ``follows``, a symbolic link at the end of the path is
+        resolved."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -59,8 +62,9 @@ class Paths:
         return below
 
     def opened(self, call: SystemCall, place: int) -> None:
-        """Note a name that a call opened, if the name leads below the root through a symbolic link which bob does not
-        see. The name is the call's argument at index ``place``."""
+        """Compare the name that a call opened (its argument at index ``place``) with the path of the file that the
+        kernel opened. If only the path of the file is below the root, the name leads there through a symbolic link that
+        bob does not see. In that case, note the name."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -102,8 +106,9 @@ class Paths:
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
-        """Rename working directories. A working directory at an old path, or below it, gets the new path. All paths are
-        relative to the root."""
+        """Note that directories have been renamed. ``renamed`` maps old paths to new paths, relative to the root. For a
+        process whose working directory is at an old path, or below it, bob changes the path of the working
+        directory."""
         for folder in {id(one): one for one in self._folders.every()}.values():
             below = self.below(folder.path)
             for old, new in renamed.items():

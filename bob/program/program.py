@@ -18,10 +18,11 @@ EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all 
 
 class Pace(StrEnum):
     """The pace of a program under test. It decides what the kernel makes durable between two calls. At full speed, ext4
-    commits the names of consecutive calls together, so a crash leaves all of these names or none. UNDISTURBED: the
-    program runs at full speed, without other work. SLOW: it waits for :meth:`delay` after each call that changes or
-    syncs something, so the kernel's timers fire. SLOWER: after each such call, it waits until the file system has
-    committed by itself. BUSY: it waits for a short time, while another process syncs a file of its own."""
+    commits the directory entries that consecutive calls changed in one transaction. So after a crash, either all of
+    these changes are on the disk or none. UNDISTURBED: the program runs at full speed, without other work. SLOW: it
+    waits for :meth:`delay` after each call that changes or syncs something, so the kernel's timers fire. SLOWER: after
+    each such call, it waits until the file system has committed by itself. BUSY: it waits for a short time, while
+    another process syncs a file of its own."""
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"
@@ -35,12 +36,14 @@ class Pace(StrEnum):
         return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
-        """Return the factor for the time limit of a script, which grows because the script waits after each call."""
+        """Return the number by which bob multiplies the time limit of a script. It is 1 at full speed, and more at
+        other paces, because the script waits after each call."""
         return 1.0 if self is Pace.UNDISTURBED else max(100.0, 15 * self.delay(commit))
 
     @staticmethod
     def on(commit: float) -> tuple[Pace, ...]:
-        """Return the paces that make a difference on a file system that commits by itself every ``commit`` seconds."""
+        """Return the paces to try on a file system that commits by itself every ``commit`` seconds. SLOWER is left out
+        if its delay would not be longer than that of SLOW."""
         is_slow = Pace.SLOWER.delay(commit) <= Pace.SLOW.delay(commit)
         return tuple(pace for pace in Pace if not (is_slow and pace is Pace.SLOWER))
 
@@ -49,7 +52,8 @@ class Pace(StrEnum):
         return self is Pace.BUSY
 
     def of(self, configuration: str) -> str:
-        """Return the name of an answer: the name of its configuration, and this pace."""
+        """Return the name under which bob reports its results for a program. It consists of ``configuration`` (the name
+        of the file system with its options) and, unless it is UNDISTURBED, this pace."""
         return configuration if self is Pace.UNDISTURBED else f"{configuration}-{self.value}"
 
 
@@ -63,12 +67,14 @@ class ProgramFile:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program under test. ``device`` is the size of the device (bytes; 0: the file system's default), and ``seconds``
-    the time limit of a script (guest's clock). ``must_fail`` names damages of the final tree that the checker must
-    refuse: scripts that damage the tree, or :data:`EMPTIED`. ``packages`` are Debian packages.
+    the time limit of a script (guest's clock). To test the checker, bob damages the files that the program left at its
+    end. Each name in ``must_fail`` is that of a script that damages them, or :data:`EMPTIED`. The checker must refuse
+    each damaged state. ``packages`` are Debian packages.
 
-    ``logs`` and ``frames`` are shell patterns. Models leave out the files whose paths match a pattern in ``logs``. The
-    patterns in ``frames`` choose the function that bob names as the one that made a call: the innermost function in the
-    call's stack whose name matches, or whose file's name matches."""
+    ``logs`` and ``frames`` are shell patterns. Files whose paths match a pattern in ``logs`` are log files of the
+    program. Models of file systems say nothing about them: in each tree that a model allows, the log files are as they
+    were before the program ran. For each call, bob reports one function of the call's stack as the caller. It is the
+    innermost function whose name, or whose binary file's name, matches a pattern in ``frames``."""
 
     name: str
     about: str

@@ -1,5 +1,6 @@
-"""Named sets of programs, and of models to compare them with. Each set is a TOML file, in the folder sets/ or the
-user's own."""
+"""Named sets of programs under test. A set also has the names of models (descriptions of what a crash of a file system
+may leave). bob runs the programs on these models as well, and shows both results in one table. Each set is a TOML file
+in the folder sets/, or a file of the user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ProgramSet:
-    """The names of programs and models for one table, with its ``title`` and the text ``about``. ``published`` has
-    published numbers for the table: it maps the title of a row to the name of the numbers (in
-    reports/published/programs.json)."""
+    """The names of programs and models for one table, with its ``title`` and the text ``about``. bob can show published
+    numbers beside its own. ``published`` maps the title of a row to the key of its published numbers in
+    reports/published/programs.json."""
 
     name: str
     title: str

@@ -85,8 +85,9 @@ def files_with_names(calls: str) -> list[str]:
 
 
 def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
-    """Return ``calls`` (strace's text), where each frame with the name of another function has lost its name. ``files``
-    has the content of the files that :func:`files_with_names` returns."""
+    """Return ``calls`` (strace's text) without the wrong names of frames. If a frame has the name of a function that
+    does not contain the frame's code, only the file and the offset remain. ``files`` has the content of the files that
+    :func:`files_with_names` returns."""
     binaries = {path: Binary(data) for path, data in files.items()}
     known: dict[str, str] = {}
 

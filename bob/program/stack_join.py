@@ -1,5 +1,5 @@
-"""Copy stack frames from the calls of one run of a program to the calls of another run. It takes long to collect
-frames, so in the run with frames, timers fire at other times, and processes take other turns. As long as a process
+"""Copy stack frames from the calls of one run of a program to the calls of another run. Only the other run collects
+frames. That takes long, so timers fire at other times there, and processes run in another order. As long as a process
 makes the same calls in both runs, each call gets the frames of its counterpart. A later call gets only the frames that
 all calls like it share."""
 
@@ -34,10 +34,11 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
     As long as both processes make the same calls, each call gets the frames of its counterpart. If the processes make
     different calls later, only calls up to their last common write or exec get frames in this way.
 
-    Any other call gets the innermost frames that are common to all similar calls of the other run. Similar calls have
-    the same program, name and paths. If a similar call also writes the same data, calls that write another number of
-    bytes do not count as similar. Numbers, hashes and random names in paths and data do not matter. If the call may
-    come from two functions, its stack is empty."""
+    Any other call gets the innermost frames that are common to all similar calls of the other run. Two calls are
+    similar if the same program makes them, and if their names and paths are the same. Suppose that one of the similar
+    calls also writes the same data. Then only calls that write as many bytes count as similar. Numbers, hashes and
+    random names in paths and data do not matter. If the similar calls have different innermost functions, the call gets
+    no frames."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
@@ -55,14 +56,16 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 
 def _tells(call: SystemCall) -> bool:
-    """Return whether a call helps to tell which way a process takes through its program."""
+    """Return whether a call is a successful write or exec. If two processes make the same such call, they are probably
+    at the same point of the program."""
     return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return for each process the indexes of its calls, without calls that only one of the two runs records. The key of
-    a process is the number of its descent (such as "third child of the first process"). A new descent gets its number
-    in ``descents``."""
+    """Return for each process the indexes of its calls, without calls that only one of the two runs records. A process
+    is identified by its descent (such as "third child of the first process"), so that the same process of another run
+    gets the same key. The key is a number for the descent. ``descents`` has the numbers so far; each new descent gets
+    the next number there."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:

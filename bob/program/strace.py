@@ -48,8 +48,9 @@ class SystemCall:
     done: int = 0
 
     def path(self, place: int) -> str:
-        """Return the path (or the other name) of the file whose descriptor is the argument at index ``place``; "" if it
-        is not a descriptor."""
+        """Return the path of the open file whose descriptor is the argument at index ``place``. For a file without a
+        path, return the name that strace gives, such as ``pipe:[123]``. Return "" if the argument is not a
+        descriptor."""
         found = _FD.fullmatch(self.arguments[place]) if place < len(self.arguments) else None
         return "" if found is None else unescaped(found["path"]).decode(errors="surrogateescape")
 

@@ -1,6 +1,7 @@
 """The recorded output of a program with its times, and the program's system calls. bob judges each crash state by the
-output before the crash. Output counts once the call that wrote it has returned. The kernel traces such returns (event
-``raw_syscalls:sys_exit``) in the same buffer as bios, so both have one order. strace says which call wrote what."""
+output before the crash. bob regards output as made when the call that wrote it has returned. The kernel traces such
+returns (event ``raw_syscalls:sys_exit``) in the same buffer as bios, so both have one order. strace says which call
+wrote what."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a recording between two outputs of a program. All crashes in ``trace`` come after exactly this
-    ``output``, and before the next one."""
+    """The part of a recording between two outputs of a program. ``output`` is all output from before this part.
+    ``trace`` has the writes to the disk in this part. So a program that crashes in this part has made exactly this
+    ``output``."""
 
     output: bytes
     trace: Trace
@@ -89,8 +91,9 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: 
 
 
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
-    """Return the seconds to add to a time of strace to get the time in the timeline; None if the two do not share a
-    call. The kernel reports the return of a call, and strace its start, so the shortest call gives the best value."""
+    """Return the seconds to add to a time of strace to get a time of the kernel's trace (the timeline). Return None if
+    no call is in both. The kernel reports the return of a call, and strace its start, so the shortest call gives the
+    best value."""
     found: list[float] = []
     for pid in dict.fromkeys(call.pid for call in calls if call.name in NUMBERS):
         made, returned = _of_process(pid, calls, timeline)
@@ -134,7 +137,8 @@ class ProgramCase(Case):
 
     @property
     def name(self) -> str:
-        """The name of the answer for this case: the configuration and the pace."""
+        """The name under which bob reports its results for this case. It consists of the name of the file system with
+        its options, and the pace of the program (:class:`bob.program.program.Pace`)."""
         return self.work.pace.of(self.subject.name)
 
     @property

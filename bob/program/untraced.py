@@ -71,8 +71,9 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each operation after which the program cannot be made to wait. Such an operation shares its
-    system call with others, or the kernel takes it without a call."""
+    """Return a phrase for each kind of operation after which bob cannot make the program wait. bob makes it wait when a
+    system call returns. But one call may start several operations, or a thread of the kernel may start operations
+    without a call (IORING_SETUP_SQPOLL)."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 
