@@ -28,8 +28,8 @@ def text(document: Any) -> str:
 
 
 def sealed(written: str) -> bytes:
-    """Return the bytes of a file that has the JSON object in the text ``written``. The function adds a checksum as the
-    object's last field."""
+    """Return the bytes of a document's file. ``written`` is the text of a JSON object, and the function adds the
+    checksum as the object's last field."""
     head = written.rstrip().removesuffix("}").rstrip().encode()
     comma = "" if head == b"{" else ","
     return head + f'{comma}\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every verb (docs/results.md)."""
+    """Exit codes of all bob commands (docs/results.md)."""
 
     DONE = 0
     DIFFERENT = 1
@@ -117,7 +117,8 @@ class GuestError(BobError):
 
 
 class RecordingError(BobError):
-    """A recording is inconsistent: it failed one of bob's own checks, so bob does not use it."""
+    """A recording (the log of the block requests that a guest sent to its disks) is inconsistent. It failed one of
+    bob's own checks, so bob does not use it."""
 
     exit_code = Exit.RECORDING
 

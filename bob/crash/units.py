@@ -1,5 +1,6 @@
-"""Legal crash states with torn writes, as sets of parts of writes on the medium (:mod:`bob.crash.cubes`). A *part* is
-an atomic unit, or a sector if atomic units are smaller. Parts land independently of each other, as whole writes do."""
+"""Legal crash states with torn writes. A torn write is on the medium only in part. A *part* of a write is an atomic
+unit, or a sector if atomic units are smaller. Parts reach the medium independently of each other, as whole writes do.
+So this module represents a crash state by the set of the parts that are on the medium."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +17,8 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 
 class WriteUnits:
-    """The parts of a trace's writes, numbered consecutively. Bit n of a mask stands for part n."""
+    """The parts of a trace's writes, numbered consecutively. A set of parts is an integer, a bit mask, whose bit n
+    stands for part n."""
 
     def __init__(self, trace: Trace, points: Sequence[GrowthPoint], model: DeviceModel) -> None:
         self._points = points
@@ -42,12 +44,13 @@ class WriteUnits:
         return self._first[write] + (self._starts[write] + sector * SECTOR_BYTES) // self._sizes.atomic_write_bytes
 
     def separate(self, state: CrashState) -> bool:
-        """Return whether all tears in ``state`` lie between two parts, and none inside of a part."""
+        """Return whether ``state`` tears writes only at the borders between two parts, and never inside a part."""
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
 
     def whole(self, cube: Cube) -> Cube:
-        """Return the states of ``cube``, a cube of parts, that lack torn writes. The result is a cube of writes, and
-        may be empty."""
+        """Return the states of ``cube`` that lack torn writes. A cube (:mod:`bob.crash.cubes`) is the set of all states
+        that have some given parts on the medium, and lack some other given parts. The returned cube consists of whole
+        writes instead of parts, and may be empty."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:

@@ -1,4 +1,4 @@
-"""Work on a file system before a crash: operations, or a program."""
+"""The work whose crash bob examines: either a workload (a list of file system operations), or a program under test."""
 
 from typing import Protocol
 
@@ -28,12 +28,13 @@ def operations_of(work: Work) -> tuple[Operation, ...]:
 
 
 def workload_in(work: Work) -> Workload:
-    """Return ``work`` as a workload of operations. Raises TypeError if a program does the work."""
+    """Return ``work`` itself, typed as a workload of operations. Raises TypeError if a program does the work."""
     if not isinstance(work, Workload):
         raise TypeError(f"{work.title} is not a workload of operations")
     return work
 
 
 def document_of(work: Work) -> WorkloadDocument:
-    """Return the document of ``work``. If a program does the work, it has only the program's name."""
+    """Return the JSON document of ``work``. If a program does the work, the document contains only the program's
+    name."""
     return WorkloadDocument.of(work if isinstance(work, Workload) else Workload(work.name, (), ()))

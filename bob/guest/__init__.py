@@ -1,1 +1,2 @@
-"""Guests: the virtual machines that bob boots, restores, talks to and ends. Also machines that bob did not boot."""
+"""Guests: the virtual machines that bob boots, restores, talks to and ends. This package also reaches machines that bob
+did not boot."""

@@ -20,8 +20,8 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Return how many of ``jobs`` guests may record at the same time. For each guest that records, another guest waits,
-    which takes memory, too."""
+    """Return how many of ``jobs`` workers may record workloads at the same time. A worker that records keeps a second
+    guest for its next observations. This second guest takes memory, too, while it is idle."""
     return max(1, jobs // 2)
 
 
@@ -63,8 +63,9 @@ def check_device(configuration: Subject) -> None:
 
 
 def guests_that_fit() -> int:
-    """Return how many jobs this machine can run at the same time, at least 1. Each job takes a processor. The free
-    memory must suffice for the guests of the jobs, and for guests that wait while others record."""
+    """Return how many workers (the number for ``--jobs``) this machine can run at the same time, at least 1. The guest
+    of each worker takes a processor. The free memory must suffice for these guests, and for the second guests of
+    workers that record."""
     fit = _available_mib() // MIB_OF_A_GUEST
     processors = len(os.sched_getaffinity(0))
     return max((jobs for jobs in range(2, processors + 1) if jobs + recorders(jobs) <= fit), default=1)

@@ -120,7 +120,8 @@ _NETDEV = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A guest's identity on its host. Two guests that are restored from one saved state differ in nothing else."""
+    """A guest's identity on its host: its UUID, and the name that follows from it. Two guests that are restored from
+    one saved state differ only in their identities."""
 
     uuid: UUID
 
@@ -139,8 +140,9 @@ def domain_xml(
     console: Path,
     port: Path | None = None,
 ) -> str:
-    """Return the XML of the libvirt domain for the guest ``spec``. QEMU appends the guest's console to the file
-    ``console``. ``port`` is the path of the socket for the guest's port (port.py)."""
+    """Return the XML of the libvirt domain for the guest ``spec``. QEMU appends the output of the guest's console to
+    the file ``console``. ``port`` is the path of a socket on the host. It leads to a virtio-serial device in the guest
+    (port.py), by which bob talks to its agent."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {
@@ -177,8 +179,9 @@ def _disk(path: Path, device: str, serial: str = "") -> str:
 
 
 def _scratch(memory_mib: int) -> tuple[int, str]:
-    """Return how many MiB of memory to add for crash states, and the kernel parameters that keep this memory for a
-    driver and for mappings by the agent."""
+    """Return the size of the memory to add for the disks that hold crash states, in MiB, and kernel parameters. The
+    parameters reserve this memory for the driver of these disks, and let the agent (bob's program in the guest) map
+    it."""
     more_mib = _SCRATCH_MIB + _FIRMWARE_MIB
     if memory_mib + more_mib > _HOLE_MIB:
         return 0, ""

@@ -38,8 +38,8 @@ class Versions:
 
 
 def connect(uri: str) -> tuple[Any, Versions]:
-    """Return a connection (``virConnect``) to the libvirt at ``uri``, which must be on this machine, and the versions.
-    Raises UsageError, MissingProgramError or GuestError."""
+    """Return a connection (``virConnect``) to the libvirt at ``uri``, which must be on this machine. Also return the
+    versions of QEMU and libvirt. Raises UsageError, MissingProgramError or GuestError."""
     host = urlsplit(uri).hostname
     if host not in (None, "localhost"):
         # QEMU must be able to open the files of images, saved states and consoles, as bob does.
@@ -67,8 +67,8 @@ def open_any(uri: str | None) -> Any:
 
 
 def disconnect(connection: Any, uri: str) -> None:
-    """Close a connection of :func:`connect` or :func:`open_any`. The connection to the driver inside this process stays
-    open."""
+    """Close a connection of :func:`connect` or :func:`open_any`. If ``uri`` names the libvirt driver that runs inside
+    bob's process, the connection stays open for later use."""
     if not _is_inside(uri):
         with suppress(LibvirtError):
             connection.close()
@@ -80,8 +80,9 @@ def _is_inside(uri: str) -> bool:
 
 @cache
 def _inside(uri: str) -> Any:
-    """Return the only connection to the driver inside this process. Each open would register that driver again, and
-    libvirt allows a dozen drivers (VIR_MAX_DRIVERS in src/libvirt.c)."""
+    """Return the connection to the libvirt driver that runs inside bob's process. All callers share one connection:
+    each further call of libvirt.open would register the driver again, and libvirt allows a dozen drivers
+    (VIR_MAX_DRIVERS in src/libvirt.c)."""
     return libvirt.open(uri)
 
 

@@ -1,5 +1,5 @@
-"""A machine that bob did not boot, reached by SSH or through libvirt. It may be any Linux with a real clock, if bob can
-be root there."""
+"""A machine that bob did not boot, reached by SSH or through libvirt. It may be any Linux on which bob can be root. Its
+clock must show real time, unlike the clock of bob's own guests, which may run in virtual time."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\
 
 @dataclass(frozen=True, slots=True)
 class MachineAddress:
-    """A machine's address as the user gave it. Without ``port``, SSH decides. If ``is_domain``, ``host`` is the name of
-    a libvirt domain."""
+    """A machine's address as the user gave it. If ``port`` is None, the configuration of SSH determines the port. If
+    ``is_domain``, ``host`` is the name of a libvirt domain."""
 
     host: str
     user: str | None
@@ -71,8 +71,8 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A machine that bob did not boot, in the role of a guest's image. ``there`` has the kernel modules that bob needs
-    and that the machine has."""
+    """A description of a machine that bob did not boot, as an image. Code that needs the image of a guest uses this
+    description instead. ``there`` lists the kernel modules that the machine has, among those that bob can use."""
 
     there: frozenset[str] = frozenset()
 
@@ -107,8 +107,8 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Ask the machine at ``address`` what it has, and describe it in the form of a guest's image. Raises UsageError if
-    bob cannot use the machine, GuestError if bob cannot reach it."""
+    """Return a description of the machine at ``address`` as an image. An agent on the machine lists its kernel, modules
+    and programs. Raises UsageError if bob cannot use the machine, GuestError if bob cannot reach it."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -183,7 +183,8 @@ class _Lent:
 
 
 class GivenMachine:
-    """An open connection to a machine. All users share one agent; after a loss they get a new agent."""
+    """A machine that bob did not boot, and bob's SSH connection to it. All callers share one agent (bob's program on
+    the machine). If the connection is lost, the next caller gets a new agent."""
 
     def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
@@ -197,8 +198,8 @@ class GivenMachine:
     @classmethod
     @contextmanager
     def open(cls, where: MachineAddress, connect: str | None = None) -> Iterator[GivenMachine]:
-        """Yield the machine; bob does not log in yet. ``connect`` is the libvirt URI of a domain (None: virsh's
-        default)."""
+        """Yield the machine, and end the connection after the ``with`` block. bob logs in only when a caller first
+        needs the agent. ``connect`` is the libvirt URI of a domain (None: virsh's default)."""
         machine = cls(where, connect)
         try:
             yield machine
@@ -209,8 +210,8 @@ class GivenMachine:
 
     @contextmanager
     def agent(self) -> Iterator[Agent]:
-        """Yield the agent on the machine. Raises UsageError if bob is not root there or Python is missing, GuestError,
-        or GuestLost."""
+        """Yield the agent on the machine. Raises UsageError if the machine lacks Python or bob cannot be root on it.
+        Raises GuestError if bob cannot reach the machine, and GuestLost if the connection breaks later."""
         with self._lock:
             if self._lent is None:
                 self._lent = self._started()

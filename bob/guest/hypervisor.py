@@ -27,8 +27,9 @@ _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport
 
 @dataclass(eq=False)
 class Hypervisor:
-    """The guests of one libvirt connection: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...``
-    A guest ends with its ``with`` block. If bob's process ends earlier, the reaper ends the guest."""
+    """Starts guests through one libvirt connection: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as
+    guest: ...`` A guest ends with its ``with`` block. If bob's process ends earlier, another process, the reaper, ends
+    the guest."""
 
     _connection: Any
     versions: Versions
@@ -47,8 +48,9 @@ class Hypervisor:
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
         """Connect to bob's own libvirt in this process, or to the libvirt at ``uri`` on this machine. ``progress`` is
-        called with a message before each slow step. If ``network`` is None, bob makes a private network if that is
-        possible and ``uri`` is None; else it uses QEMU's. Raises UsageError, MissingProgramError or GuestError."""
+        called with a message before each slow step. ``network`` is the kind of network for guests. If it is None, bob's
+        own libvirt uses private networks where bob can make them. Otherwise guests use QEMU's user network. Raises
+        UsageError, MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri
@@ -59,8 +61,8 @@ class Hypervisor:
             disconnect(connection, there)
 
     def choice(self, spec: GuestSpec) -> Acceleration:
-        """Return the accelerator for ``spec``, with the reason. This may boot a guest to find out, once on each
-        host."""
+        """Return the accelerator (KVM or TCG) for the guest ``spec``, and the reason for this choice. To find out
+        whether KVM works, this may boot a guest, once on each host."""
         if spec.clock is Clock.VIRTUAL:
             return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:

@@ -57,8 +57,8 @@ class Console:
 
 @dataclass(eq=False)
 class Guest:
-    """A running guest of a :class:`bob.guest.hypervisor.Hypervisor`. ``port`` is the path of the socket for the guest's
-    port (port.py), if it has one."""
+    """A running guest of a :class:`bob.guest.hypervisor.Hypervisor`. ``port`` is the path of a socket on the host, or
+    None. The socket leads to a virtio-serial device in the guest, which is faster than SSH (port.py)."""
 
     spec: GuestSpec
     accelerator: Accelerator
@@ -97,8 +97,9 @@ class Guest:
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
-        """Start ``command`` in the guest, and return the fastest stream to it: through the port, if the guest has one
-        and the command can use it."""
+        """Start ``command`` in the guest, and return a stream of bytes to and from it. The stream goes through the
+        guest's virtio-serial port if the guest has one and the command can use it, and otherwise through SSH, which is
+        slower."""
         if self.port is None:
             return self.shell.open_channel(command)
         return open_stream(self.port, self.shell, command, self.lost)
@@ -113,8 +114,8 @@ class Guest:
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let the guest run while the block lasts, and then stop it. A guest in virtual time that waits for bob would
-        not sleep: it jumps from timer to timer, and keeps a processor busy."""
+        """Let the guest run while the block lasts, and then stop its QEMU. Otherwise a guest in virtual time would keep
+        a processor busy while it waits for bob: its clock would jump from timer to timer."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -167,8 +168,8 @@ def _qemu_of(identity: Identity) -> int:
 
 
 def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: bool = False) -> Loss:
-    """Return why a guest does not answer. If its connection broke (``disconnected``), QEMU first gets a moment to
-    end."""
+    """Return why a guest does not answer. If its connection broke (``disconnected``), first wait up to two seconds for
+    its QEMU to end."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := is_running()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -34,7 +34,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Network:
-    """The network of one guest. This class uses QEMU's user network, through a port of the loopback interface."""
+    """The network of one guest. This base class is QEMU's user network: QEMU forwards a TCP port of the host's loopback
+    interface to the guest's SSH server."""
 
     def start(self, do: Callable[[], T]) -> T:
         return do()
@@ -56,8 +57,8 @@ class Network:
 
 
 class PrivateNetwork(Network):
-    """A network namespace with a tap. ``namespace`` is its open file. The network exists as long as a process is in
-    it."""
+    """A network namespace with a tap. ``namespace`` is an open file descriptor of the namespace. The network exists
+    until this file is closed and no process or socket uses the namespace."""
 
     def __init__(self, namespace: int) -> None:
         self._namespace = namespace
@@ -111,7 +112,8 @@ class NetworkChoice:
 
 
 def choose_network() -> NetworkChoice:
-    """Return the kind of network, private if bob can make one, else QEMU's user network; and the reason."""
+    """Return the kind of network for guests and the reason for it. The kind is private if bob can make a private
+    network, and otherwise QEMU's user network."""
     try:
         with network(NetworkKind.PRIVATE):
             return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")
@@ -143,7 +145,7 @@ def _check(result: int) -> None:
 
 
 def _in_a_thread(do: Callable[[], T]) -> T:
-    """Return ``do()``, called in a thread of its own, which ends afterwards: a thread cannot leave a namespace that it
-    has entered."""
+    """Call ``do`` in a new thread, and return its result. The thread ends afterwards. Only such a thread may enter a
+    network namespace, because it could not leave the namespace again."""
     with ThreadPoolExecutor(1, "network") as one:
         return one.submit(do).result()

@@ -1,6 +1,6 @@
 """A guest's port, a virtio-serial device. It carries bytes to and from a program in the guest, faster than SSH (0.2 s
-of emulation for each MiB). The port may still hold bytes of an earlier connection. So a program first sends a word that
-is new for each connection, and bob skips everything before that word."""
+of emulation for each MiB). The port may still hold bytes of an earlier connection. So a program first sends a *word*, a
+random text that is new for each connection, and bob skips everything before that word."""
 
 import secrets
 import socket
@@ -27,16 +27,16 @@ class PortStream:
         connection.settimeout(_LOOK_SECONDS)
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return ``length`` bytes. Raises ``on_loss()`` if the program or the guest ends, or after ``timeout``
-        seconds."""
+        """Return the next ``length`` bytes from the program. Raises the error that ``on_loss`` returns if the program
+        or the guest ends, or after ``timeout`` seconds."""
         data, end = BytesIO(), time.monotonic() + timeout
         while (left := length - data.tell()) > 0:
             data.write(self._received(left, timeout, end))
         return data.getvalue()  # does not copy the bytes, which may be many MB
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send ``data``. Raises ``on_loss()`` if the program or the guest ends, or if the program reads nothing for
-        ``timeout`` seconds."""
+        """Send ``data``. Raises the error that ``on_loss`` returns if the program or the guest ends, or if the program
+        reads nothing for ``timeout`` seconds."""
         view, end = memoryview(data), time.monotonic() + timeout
         while view:
             try:
@@ -78,9 +78,10 @@ class PortStream:
 
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
-    """Start ``command``, and return a stream to it: through the port whose socket is at ``path`` if possible, else
-    through standard input and output. For the port, the command gets one more argument, the word with which its stream
-    must begin. The command first says on standard output whether it ``USES_PORT``. Raises ``on_loss()``."""
+    """Start ``command`` in the guest, and return a stream of bytes to and from it. The stream goes through the port
+    whose socket is at ``path`` if possible, and otherwise through the command's standard input and output. To offer the
+    port, bob adds an argument to the command: the word that the command must send first. If the command accepts, it
+    writes ``USES_PORT`` to its standard output. Raises the error that ``on_loss`` returns."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

@@ -1,14 +1,17 @@
-"""End what bob has started when bob ends. This module also runs as a script, so it imports only the standard library.
+"""End the guests that bob has started, once bob has ended. This module also runs as a script, so it imports only the
+standard library.
 
 A QEMU that libvirt started survives when bob is killed (facts.md, "Guests"). So a separate process runs this script. It
-reads lines (JSON arrays) from its standard input, a pipe from bob. When the pipe ends, it cleans up after each line::
+reads lines (JSON arrays) from its standard input, a pipe from bob. When bob closes the pipe or ends, the process does
+what the lines demand::
 
     ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
-    ["gone", UUID]         that domain is gone
+    ["gone", UUID]         that domain is gone: do not destroy it
 
-A bob that ends in order waits for this process. Meanwhile, bob's libvirt may still write into its root, or start a
-QEMU. So a child process, whose argument is bob's process id, cleans up again when bob is gone."""
+If bob ends normally, it first closes the pipe, and waits for this process. While bob waits, its libvirt may still write
+into the root, or start a QEMU. So this process leaves a child, which cleans up again when bob has ended. The script's
+argument is bob's process id."""
 
 import json
 import os
@@ -95,8 +98,8 @@ def destroy_domain(uri: str, uuid: str) -> None:
 
 
 def undo(lines: Iterable[str], owner: int | None) -> None:
-    """Read bob's lines until bob is gone, and then clean up after bob. ``owner`` is a pidfd of bob (None: bob is gone
-    already)."""
+    """Read ``lines``, which bob writes, up to the end of bob's pipe, and then do what they demand. ``owner`` is a pidfd
+    of bob (None: bob has ended already)."""
     roots: set[str] = set()
     domains: dict[str, str] = {}
     for line in lines:

@@ -1,5 +1,6 @@
-"""The private folder of bob's own libvirt, its *root* (``qemu:///embed?root=DIR``). A lock shows that its owner lives.
-Also the reaper, a process that cleans up when the owner is gone."""
+"""The private folder of bob's own libvirt, called its *root* (``qemu:///embed?root=DIR``). The bob process that made a
+root is its owner. A lock shows that the owner lives. This module also starts the reaper, a process that cleans up when
+the owner has ended."""
 
 from __future__ import annotations
 
@@ -66,8 +67,8 @@ class Reaper:
     @staticmethod
     @cache
     def shared() -> Reaper:
-        """Return the reaper of this process. The first call starts the reaper; at its exit, this process waits for
-        it."""
+        """Return the reaper of this process. The first call starts the reaper. When this process exits, it waits for
+        the reaper."""
         reaper = Reaper()
         atexit.register(reaper.close)
         return reaper
@@ -114,7 +115,8 @@ class Root:
     @staticmethod
     @cache
     def shared() -> Root:
-        """Return the root of this process. The first call removes the roots of dead bobs, and makes a root."""
+        """Return the root of this process. The first call makes this root, and removes the roots of bob processes that
+        have ended."""
         sweep()
         return _make()
 

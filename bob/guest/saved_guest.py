@@ -26,7 +26,7 @@ _UNUSED_SECONDS = 30 * 24 * 3600.0
 
 
 class BadState(Exception):
-    """An error: the file does not hold a state that was saved under its own identity."""
+    """An error: the file of a saved state does not contain the UUID and the name under which bob saved the guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class SavedState:
 
     @staticmethod
     def of(*definition: str) -> SavedState:
-        """Return the saved state of a guest. The guest is defined by the texts ``definition``, such as its XML and the
-        versions of QEMU and libvirt."""
+        """Return the place of the saved state for the guest that the texts ``definition`` describe, such as its XML and
+        the versions of QEMU and libvirt. Each change of these texts leads to another file."""
         digest = hashlib.sha256("\0".join((str(FORMAT), *definition)).encode()).hexdigest()[:32]
         return SavedState(cache_folder("saved") / digest, Identity(UUID(digest)))
 
@@ -52,8 +52,8 @@ class SavedState:
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Rename the file ``part``, in which the state was saved, to ``path``. After a crash of the host, the saved
-        state is whole or absent."""
+        """Rename the file ``self.part``, to which libvirt saved the guest, to ``path``, and sync the file and its
+        folder. After a crash of the host, the saved state is either whole or absent."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:

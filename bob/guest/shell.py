@@ -69,7 +69,8 @@ class CommandStream:
     _on_loss: OnLoss
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return ``length`` bytes. Raises ``on_loss()`` if the stream ends first, or after ``timeout`` seconds."""
+        """Return the next ``length`` bytes of the command's output. Raises the error that ``on_loss`` returns if the
+        stream ends first, or after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         data = bytearray()
         while len(data) < length:
@@ -83,8 +84,8 @@ class CommandStream:
         return bytes(data)
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send ``data``. Raises ``on_loss()`` if the stream is closed, or if no byte could be sent for ``timeout``
-        seconds."""
+        """Send ``data`` to the command. Raises the error that ``on_loss`` returns if the stream is closed, or if the
+        command reads nothing for ``timeout`` seconds."""
         self._channel.settimeout(timeout)
         try:
             for start in range(0, len(data), _PACKET):  # sendall would copy the remaining data for every packet
@@ -95,7 +96,8 @@ class CommandStream:
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Return all of standard output and standard error. Raises TimeoutError at the monotonic time ``end``."""
+        """Return all of standard output and standard error. Raises TimeoutError if they have not ended by the monotonic
+        time ``end``."""
         both = []
         for receive in (self._channel.recv, self._channel.recv_stderr):
             parts = []
@@ -105,8 +107,8 @@ class CommandStream:
         return both[0], both[1]
 
     def code(self, end: float) -> int:
-        """Wait for the command until the monotonic time ``end``. Return its exit code, or -1 if a signal ended the
-        command or it still runs."""
+        """Wait for the end of the command, at most until the monotonic time ``end``. Return the command's exit code.
+        Return -1 if a signal ended the command, or if the command still runs."""
         self._channel.status_event.wait(max(0.0, end - time.monotonic()))
         code, transport = self._channel.exit_status, self._channel.get_transport()
         if code == -1 and (transport is None or not transport.is_active()):
@@ -138,9 +140,9 @@ class CommandStream:
 
 
 class Shell:
-    """An SSH connection, usable from several threads. If it is lost, its methods raise what ``on_loss`` returns. It
-    sends no keepalives, because for a guest in virtual time that waits for bob, hours would pass between two of
-    them."""
+    """An SSH connection, usable from several threads. If it is lost, its methods raise the error that ``on_loss``
+    returns. The connection sends no keepalives. While a guest in virtual time waits for bob, hours of its own time
+    could pass between two keepalives."""
 
     def __init__(
         self,
@@ -176,8 +178,8 @@ class Shell:
             return CommandResult(stdout, stderr, stream.code(end))
 
     def push(self, data: bytes, remote: str, timeout: float = 600.0) -> None:
-        """Write ``data`` to the file ``remote``. Raises ``on_loss()`` if no data could be sent for ``timeout`` seconds,
-        and GuestError if the machine refuses."""
+        """Write ``data`` to the file ``remote`` on the machine. Raises the error that ``on_loss`` returns if the
+        machine takes no data for ``timeout`` seconds, and GuestError if it refuses the file."""
         with self._sftp_lock, self._losing(f"copying to {remote}"):
             if self._sftp is None:
                 with self._within(timeout):
@@ -187,8 +189,8 @@ class Shell:
             self._sftp.putfo(io.BytesIO(data), remote)
 
     def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
-        """Start ``command`` within ``timeout`` seconds, and return a stream to it. Error messages call the command
-        ``called``, if given."""
+        """Start ``command`` within ``timeout`` seconds, and return a stream to its standard input and from its output.
+        If ``called`` is not empty, error messages use this name for the command."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)
@@ -199,8 +201,9 @@ class Shell:
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
-        """Raise ``on_loss()`` if the connection breaks in the ``with`` block, or if the block takes too long. Raise
-        GuestError for other failures. ``what`` says in messages what the block does."""
+        """Raise the error that ``on_loss`` returns if the connection breaks in the ``with`` block, or if a call in the
+        block times out. Raise GuestError for other failures. ``what`` describes the work of the block for error
+        messages, such as "copying to FILE"."""
         try:
             yield
         except TimeoutError as error:

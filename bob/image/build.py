@@ -1,5 +1,5 @@
-"""Build a guest image. mmdebstrap makes a Debian root file system, pack.sh makes the image's files from it, and the
-cache keeps the files."""
+"""Build a guest image. mmdebstrap makes a Debian root file system. From it, the script pack.sh makes the files that
+QEMU needs: kernel, initramfs and read-only root disk. The cache keeps these files."""
 
 import os
 import shlex
@@ -29,9 +29,9 @@ def ensure(name: str, progress: Callable[[str], None]) -> Image:
 
 
 def named(name: str) -> Image | Recipe:
-    """Return the image ``name`` if it is one with a user's own kernel (IMAGE+RELEASE); such an image must exist
-    already. For any other name, return the recipe ``name``. Raises UsageError if ``name`` is unknown, MalformedError if
-    its recipe cannot be used."""
+    """Return the image ``name`` if the name has the form IMAGE+RELEASE, which means an image with a user's own kernel.
+    bob does not build such an image here, so it must exist already. For a name without ``+``, return the recipe of this
+    name. Raises UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
     if OWN not in name:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]
@@ -46,7 +46,7 @@ def image_names() -> list[str]:
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
     """Build the image of ``recipe`` (1 to 2 minutes, with a download of 150 MB), unless another process has just built
-    it. The cache has an image whole or not at all. Raises MissingProgramError or ImageError."""
+    it. If the build fails, the cache keeps no part of the image. Raises MissingProgramError or ImageError."""
     mmdebstrap.check_programs()
     name = f"{recipe.name}-{recipe.key}"
     with locked(images_folder() / name, lambda: progress("waiting for another build of this image")) as lock:
@@ -104,8 +104,8 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
 
 
 def _source(suite: str, more: str) -> str:
-    """Return a shell command for apt in the new root: it adds the suite ``more``, from the mirror that serves
-    ``suite``."""
+    """Return a shell command that adds the Debian suite ``more`` to apt's sources in the new root file system. The
+    command copies the line of ``suite``, so both suites come from the same mirror."""
     line = f"/^deb/s/ {suite} / {more} /p"
     return f'cat "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list 2>/dev/null | sed -n "{line}" |' + (
         f' head -n 1 >"$1"/etc/apt/sources.list.d/{more}.list'
@@ -141,8 +141,9 @@ def _finish(recipe: Recipe, part: Path) -> str:
 
 @contextmanager
 def scratch_folder(lock: TextIO) -> Iterator[Path]:
-    """Yield a scratch folder that other users may enter, such as apt's user and those of a user namespace. Its path
-    stays in the lock file until it is removed. So a later build can remove the folder of a build that was killed."""
+    """Yield a scratch folder that other users may enter, such as apt's user and the users of a user namespace. The lock
+    file contains the folder's path as long as the folder exists. So a later build can remove the folder of a build that
+    was killed."""
     lock.seek(0)
     left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
@@ -165,7 +166,8 @@ def _note(lock: TextIO, paths: list[str]) -> None:
 
 
 def _discard(path: Path) -> None:
-    """Remove a scratch folder, as far as that is possible. Raises ImageError if something is mounted below it."""
+    """Remove the scratch folder ``path``. Files that this user may not remove stay. Raises ImageError if something is
+    mounted below the folder."""
     if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
         return
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()

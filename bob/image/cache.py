@@ -1,5 +1,5 @@
-"""The cache of built images. Each is a folder images/NAME-KEY/, whole or absent. KEY is a digest of the recipe and of
-the kernel package that the build installed."""
+"""The cache of built images. Each image has a folder images/NAME-KEY/. bob first fills a temporary folder, and renames
+it when the image is complete. KEY is a digest of the recipe and of the kernel package that the build installed."""
 
 import fcntl
 import hashlib
@@ -28,7 +28,8 @@ OWN = "+"  # separates an image's name from the release of a user's own kernel
 
 
 class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
-    """The content of image.json. Older files lack ``recipe``. In an older file, ``key`` is the key of the recipe."""
+    """The content of image.json, an image's manifest. ``recipe`` is the key of the image's recipe. Older files lack
+    ``recipe``, and have the recipe's key in ``key``."""
 
     name: str
     key: str
@@ -59,8 +60,8 @@ class Image(ImageDocument, frozen=True, kw_only=True):
 
     @property
     def kernel(self) -> Path:
-        """The kernel for QEMU: an ELF vmlinux, which QEMU starts by its PVH entry, or the bzImage if bob cannot unpack
-        it."""
+        """The path of the kernel for QEMU. The file is an ELF vmlinux, which QEMU starts by its PVH entry. If bob could
+        not unpack the vmlinux, the file is the bzImage."""
         return self.folder / "kernel"
 
     @property
@@ -113,7 +114,8 @@ def image_folder(name: str, key: str) -> Path:
 
 
 def find(recipe: Recipe) -> Image | None:
-    """Return the latest undamaged image of exactly this recipe, or None."""
+    """Return the undamaged image that was built from the present text of ``recipe``. Among several, return the one that
+    was last chosen. Return None if there is no such image."""
     found = [image for image in installed() if (image.name, image.recipe) == (recipe.name, recipe.key)]
     return max(found, key=when_chosen, default=None)
 
@@ -131,7 +133,8 @@ def chosen(image: Image) -> None:
 
 
 def when_chosen(image: Image) -> int:
-    """Return the time (ns) when the image was last chosen. If it never was, return the time when it was made."""
+    """Return the time (ns) when the user last chose ``image``. If the user never chose it, return the time when bob
+    made it."""
     return (image.folder / MANIFEST).stat().st_mtime_ns
 
 
@@ -168,7 +171,8 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
 
 
 def load(folder: Path) -> Image | None:
-    """Return the image in ``folder``; None if its manifest or one of its files is missing or too short."""
+    """Return the image in ``folder``. Return None if its manifest (image.json) is missing or damaged, or if one of its
+    files is missing or has the wrong size."""
     try:
         document = decode(ImageDocument, documents.opened((folder / MANIFEST).read_bytes()))
         image = adapt(Image, document, folder=folder)

@@ -29,8 +29,8 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def check_programs() -> None:
-    """Raise MissingProgramError for the first program that a build needs and this machine lacks, or for Debian's
-    archive keys."""
+    """Raise MissingProgramError if this machine lacks a program that a build needs, or Debian's archive keys. The error
+    names the first program that is missing."""
     needed = PROGRAMS if _is_root() else PROGRAMS | USER_PROGRAMS
     for program, package in needed.items():
         if shutil.which(program) is None:
@@ -106,13 +106,16 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """Return the words that stand before ``mmdebstrap`` in its command, so that it ends when this process ends.
+    """Return the start of a command line, to which the caller adds the ``mmdebstrap`` command. It makes mmdebstrap end
+    when this process ends, even if SIGKILL ends this process.
 
-    If bob runs as root, mmdebstrap mounts things. So it gets a mount namespace and a process namespace. They end with
-    it, even by SIGKILL. systemd shares the host's mounts with new namespaces, so ``mount --make-rprivate`` cuts the
-    mounts off. In a chroot, ``mount --make-rprivate`` fails, because the root is not a mount point; but there it is not
-    needed. For other users mmdebstrap makes such namespaces itself: Ubuntu's AppArmor allows that to mmdebstrap, but
-    not to unshare."""
+    If bob runs as root, mmdebstrap mounts file systems. So it gets a mount namespace and a process namespace of its
+    own, which end with it. systemd makes mounts shared: a mount in the new namespace would also appear on the host.
+    ``mount --make-rprivate`` prevents that. In a chroot, ``mount --make-rprivate`` fails, because the root is not a
+    mount point, but there it is not needed.
+
+    If bob runs as another user, mmdebstrap makes namespaces itself. bob cannot make them with unshare, because AppArmor
+    on Ubuntu allows them only to some programs, and mmdebstrap is one of them."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal

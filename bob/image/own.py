@@ -1,8 +1,8 @@
 """A user's own kernel in an existing image. The image with that kernel is called IMAGE+RELEASE.
 
 The kernel's modules are on a second disk. The modules that the kernel needs to mount the root are also in an archive,
-which bob appends to the image's initramfs. Linux unpacks both archives; if both have a file of one name, the appended
-one wins."""
+which bob appends to the image's initramfs. Linux unpacks both archives. If both contain a file with the same path, the
+file of the appended archive replaces the other file."""
 
 import gzip
 import hashlib
@@ -32,8 +32,8 @@ _INDEX = "modules.dep"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A user's own kernel, and the modules for a guest: ``paths`` in ``folder``. ``strips`` is True if the modules have
-    debug information, which bob must remove."""
+    """A user's own kernel, and the modules for a guest. ``paths`` are the paths of the modules, relative to ``folder``.
+    ``strips`` is True if the modules have debug information, which bob must remove."""
 
     release: str
     bzimage: bytes
@@ -85,15 +85,16 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Return whether an image of ``recipe`` gets the module at ``path``. It does if the recipe keeps the module. It
-    also does if the module did not come with the kernel: modules in the folders extra and updates did not."""
+    """Return whether an image of ``recipe`` gets the module at ``path``. It gets the modules that the recipe lists, and
+    all modules outside the folder kernel/. Such modules, in the folders extra and updates, were added to the kernel's
+    own."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
-    """Return the image of ``recipe`` with the kernel of ``build``. The image, and the recipe's own image, are made if
-    they are missing."""
+    """Return the image that consists of the files of ``recipe`` and the kernel of ``build``. If this image is missing,
+    build it from the plain image of ``recipe``. If the plain image is missing, too, build that first."""
     base = ensure(recipe.name, progress)
     name = f"{recipe.name}{OWN}{build.release}"
     key = _key(base, build)
@@ -163,8 +164,8 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and of the modules that these need, in an order to load them. ``index``
-    is the text of modules.dep, which lacks built-in modules."""
+    """Return the paths of the modules ``names`` and of the modules that these depend on, in an order to load them.
+    ``index`` is the text of modules.dep. This file does not list built-in modules, so the result lacks them."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}

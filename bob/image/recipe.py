@@ -1,4 +1,4 @@
-"""Read and check the declaration of an image, its recipe, in guest-images/NAME/."""
+"""Read and check recipes. A recipe is the declaration of a guest image, and is a folder guest-images/NAME/."""
 
 import hashlib
 import tomllib
@@ -34,8 +34,8 @@ class StripDeclaration(Declaration, frozen=True):
 
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
-    """The content of ``image.toml``, completed by the recipe that its line ``like`` names. Shell scripts get its lists
-    as words."""
+    """The content of a recipe's ``image.toml``. If this file has a line ``like = "NAME"``, the values that it lacks
+    come from the recipe NAME. The shell scripts of the build get each list as words in an environment variable."""
 
     description: OneLine
     suite: OneLine
@@ -51,8 +51,9 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
 
 class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
     """The declaration of a guest image. A package written as PACKAGE/SUITE comes from one of ``more_suites``. ``files``
-    has, by name, the files of the recipe's folder. If the recipe is like another recipe, ``files`` also has the files
-    of that one. The recipe's key is a digest of these files."""
+    maps the names of the files in the recipe's folder to their contents. If ``image.toml`` names another recipe in its
+    line ``like``, ``files`` also contains the files of that other recipe. The recipe's key is a digest of ``files``, of
+    the script pack.sh and of the builder's version."""
 
     name: str
     files: Mapping[str, bytes]
@@ -99,8 +100,8 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
 
 
 def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the declaration and the files of the recipe ``name``, completed by those of the recipe that it is like.
-    Raises MalformedError."""
+    """Return the declaration and the files of the recipe ``name``. If the declaration names another recipe in its line
+    ``like``, the values and files that are missing come from that other recipe. Raises MalformedError."""
     where = folder / name / DECLARATION
     files = {path.name: path.read_bytes() for path in sorted(where.parent.iterdir()) if path.is_file()}
     with mistakes_in(str(where), None, MalformedError):

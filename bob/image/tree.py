@@ -96,9 +96,9 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
 
 
 def _module(tree: Path, line: str) -> str:
-    """Return the path of a module in its build tree. A line of modules.order is kernel/fs/ext4/ext4.ko up to Linux 5.3,
-    then fs/ext4/ext4.ko, and since 6.3 fs/ext4/ext4.o. Every tree also has a folder kernel/, so a line that begins with
-    it is ambiguous."""
+    """Return the path of a module in its build tree, for a line of modules.order. Up to Linux 5.3, such a line is
+    kernel/fs/ext4/ext4.ko; then fs/ext4/ext4.ko; and since 6.3 fs/ext4/ext4.o. A leading kernel/ may also be a real
+    folder of the tree. So bob tests which of the two paths exists."""
     path = line.removesuffix(".o") + ".ko" if line.endswith(".o") else line
     inner = path.removeprefix("kernel/")
     return inner if inner != path and not (tree / path).is_file() and (tree / inner).is_file() else path

@@ -1,5 +1,5 @@
-"""Unpack the files of an image's root, or of a world (:mod:`bob.image.world`), into a folder beside it. Sandboxes on
-the host use that folder as their root."""
+"""Unpack a disk (erofs) into a folder beside the disk's file. The disk is the root of a guest image, or a world (the
+user space of a program under test, :mod:`bob.image.world`). Sandboxes on the host use the folder as their root."""
 
 import os
 import shutil
@@ -16,9 +16,9 @@ PROGRAM = "fsck.erofs"  # from erofs-utils, which a build needs, too
 
 
 def unpacked(disk: Path, owner: int, progress: Callable[[str], None]) -> Path:
-    """Return the folder with the files of the erofs image ``disk``. The files are unpacked if the folder does not
-    exist. They all belong to the user ``owner``, but keep their modes and times. The folder is removed with the folder
-    of ``disk``. Raises ImageError if it cannot be made."""
+    """Return the folder with the files of the erofs image ``disk``. If there is no such folder, unpack the image. All
+    files belong to the user ``owner``, but keep their modes and times. The folder is beside ``disk``, so bob removes
+    both together. Raises ImageError if the image cannot be unpacked."""
     disk = disk.resolve()
     folder = disk.with_name(f"{UNPACKED}-{owner}")
     mark = folder.with_name(f"{folder.name}.of")
@@ -56,7 +56,8 @@ def _stamp(disk: Path) -> str:
 
 
 def _is_of(mark: Path, disk: Path) -> bool:
-    """Return whether the folder with this ``mark`` has the files of ``disk`` as it is now."""
+    """Return whether bob unpacked the present content of ``disk``. The file ``mark`` contains the size and the time of
+    the disk that was unpacked."""
     with suppress(OSError):
         return mark.read_text() == _stamp(disk)
     return False

@@ -74,8 +74,8 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
 
 
 def mistake_in(said: str, suite: str) -> UsageError | None:
-    """Return an error if apt's output ``said`` blames packages that the user asked for, from Debian's ``suite``; else
-    None."""
+    """Return an error for the user if, according to apt's output ``said``, the user asked for packages that the Debian
+    suite ``suite`` lacks or cannot install together. Otherwise return None."""
     if found := _UNKNOWN.search(said):
         hint = "correct packages in app.toml"
         return UsageError(f"Debian {suite} lacks the package {found[1] or found[2]!r}", hint=hint)

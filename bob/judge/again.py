@@ -1,4 +1,5 @@
-"""Another judgement of a run from its files, without a guest."""
+"""Judge a finished or stopped run again, from the recordings and observations in its files. This needs no guest. For
+example, a newer bob may judge differently."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -26,9 +27,9 @@ from bob.workload.operations import Workload
 
 
 def judge_again(path: Path, step: Callable[[str], None] = lambda _text: None) -> Result:
-    """Judge the run in ``path`` again, keep its result there, and return it. ``step`` is called with lines about
-    progress. Raises StoreError if a file that the run should have kept is missing, or if another process writes the
-    run."""
+    """Judge the run in the folder ``path`` again, write the new result to this folder, and return it. ``step`` is
+    called with lines about progress. Raises StoreError if a file that the run should have kept is missing, or if
+    another process writes the run."""
     if SearchDirectory.is_one(path):
         found = SearchDirectory(path)
         lots = found.runs()
@@ -60,7 +61,8 @@ def _said_of_age(run: RunDirectory) -> str:
 
 
 def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
-    """Judge the probe in ``run`` again, keep its result, and return it. The caller must have locked ``run``."""
+    """Judge the probe in ``run`` again, write the new result to the run's folder, and return it. The caller must have
+    locked ``run``."""
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
@@ -90,8 +92,9 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column of the table for ``request``, still without verdicts. It will keep its witnesses in ``run``. It
-    will call ``broke`` with the title and the traceback of an error in bob itself."""
+    """Return an empty column of the table for the configuration in ``request``. The caller then adds recordings to it.
+    The column saves its witnesses (documents about states that break a property) in ``run``. If bob itself fails, the
+    column calls ``broke`` with a title and the traceback."""
     properties = [probe.property for probe in request.asked]
     measured_on = asdict(environment)
     return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
@@ -106,8 +109,9 @@ def keep_result(
     program: AskedProgram | None = None,
     protocols: Sequence[Protocol] = (),
 ) -> Result:
-    """Make the result of a probe, or of a check of ``program``, from its ``subjects``. Keep the result in ``run``, and
-    return it. ``finished`` is the time when the run ended; empty if it has not ended."""
+    """Make the result of a probe, or of a check of ``program``, from the results ``subjects`` for its configurations.
+    Write the result to ``run``, and return it. ``finished`` is the time when the run ended, or empty if it has not
+    ended."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
@@ -137,8 +141,8 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Merge the results of a search, and keep the merged result in the search's directory. Return it. bob runs the
-    workloads of a search in lots; ``lots`` has the folder and the result of each lot, and must not be empty."""
+    """Merge the results of a search into one, write it to the search's directory, and return it. bob runs the workloads
+    of a search in batches, called lots. ``lots`` has the folder and the result of each batch, and must not be empty."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

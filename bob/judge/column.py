@@ -1,6 +1,6 @@
-"""A column of the table, which shows how one configuration does. It has the judgement of every workload by every
-property. For each property that fails (a × in the table), it has the best witness: a document about one crash state
-that breaks the property."""
+"""A column of the table. The table has a column for each configuration, and a row for each property. A column judges
+each workload by each property that the workload tests. For each property that fails (a × in the table), it has the best
+witness: a document about one crash state that breaks the property."""
 
 import traceback
 from collections import Counter, defaultdict
@@ -68,8 +68,9 @@ class Column:
         self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
-        """Record why a workload was not judged, so no property that it tests can get the verdict HOLDS. ``fall`` is a
-        panic or hang of the guest, if one was the reason."""
+        """Record the ``reason`` why ``workload`` was not judged. Properties that this workload tests then cannot get
+        the verdict HOLDS. ``fall`` is the panic or hang of the guest that prevented the judgement; None if there was
+        none."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -80,8 +81,8 @@ class Column:
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
-        """Keep the traceback of an error in bob's own judgement, and return one line about the error. Such an error
-        does not end the run (docs/design.md, section 2)."""
+        """Save the traceback of ``broken``, an error of bob itself while it judged ``workload``. Return one line about
+        the error. Such an error does not end the run (docs/design.md, section 2)."""
         self._keep_traceback(workload.title, "".join(traceback.format_exception(broken)))
         where = traceback.extract_tb(broken.__traceback__)[-1]
         said = str(broken).strip() or type(broken).__name__
@@ -89,7 +90,8 @@ class Column:
         return f"bob itself failed to judge it: {said.splitlines()[0]} ({place})"
 
     def refuse_property(self, prop: Property, reason: str) -> None:
-        """Record why ``prop`` cannot get the verdict HOLDS: a part of its test could not be done."""
+        """Record the ``reason`` why bob could not do a part of the test of ``prop``. So ``prop`` cannot get the verdict
+        HOLDS."""
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
@@ -143,8 +145,8 @@ class Column:
             self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge the crash states of a recovery: bob let the guest recover from a crash, and crashed that recovery. If
-        the recovery does not crash, it leads to the tree ``expected``."""
+        """Judge a crash during the recovery from an earlier crash. ``observed`` has the crash states that this second
+        crash can leave. ``expected`` is what bob observes if no second crash interrupts the recovery."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
@@ -160,8 +162,8 @@ class Column:
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
-        """Count ``states``, none of which mounts. Return the easiest of them, or None if an earlier workload already
-        had states that do not mount."""
+        """Count ``states``, none of which mounts. Return the state that is easiest to explain. Return None if there are
+        no states, or if an earlier workload already had states that do not mount."""
         self._cases += 1
         found, count = unmountable(states, observed.findings.observation)
         if found is None:
@@ -184,7 +186,8 @@ class Column:
             self._troubles[alike(trouble)].add(state, showing, before=(len(case.workload.operations),))
 
     def cells(self) -> tuple[Answer, ...]:
-        """Return the answer about each property, which fills the property's cell in the table. Write the witnesses."""
+        """Return the answers for the column's cells in the table, one for each property. Save the witnesses of the
+        properties that fail."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
         return tuple(self._cell(prop) for prop in (*self._properties, *of_recovery))
 
@@ -210,8 +213,9 @@ class Column:
             yield f"not a finding, as the kernel did not say it again about the same disk: {words}"
 
     def _promises(self, cells: Sequence[Answer]) -> Iterator[str]:
-        """Yield a sentence for each promise that a layer (a device-mapper or md device) makes about crashes, if the row
-        that tests this promise was asked. The sentence says whether the layer keeps the promise."""
+        """Yield a sentence for each promise about crashes that a layer (a device-mapper or md device) of the
+        configuration makes. The sentence says whether the layer keeps the promise. A row of the table tests each
+        promise. Promises whose row was not requested are left out."""
         verdicts = {cell.name: cell.verdict for cell in cells}
         for layer, promise in promises(self._configuration.layers):
             if promise.row in verdicts:
@@ -220,8 +224,8 @@ class Column:
                 yield f"{layer} {said} its promise ({promise.row}): {promise.says} ({promise.source})"
 
     def _beside(self) -> Iterator[Answer]:
-        """Yield the answers that are not in the table: on states that do not mount, and on other troubles. Write their
-        witnesses."""
+        """Yield the answers for which the table has no row: about crash states that do not mount, and about warnings
+        and errors after a mount. Save their witnesses."""
         if self._unmountable:
             yield beside(UNMOUNTABLE, UNMOUNTABLE, [self._way(UNMOUNTABLE, self._unmountable)])
         ways: defaultdict[str, list[Way]] = defaultdict(list)

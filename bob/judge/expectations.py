@@ -50,8 +50,9 @@ def said_by(
 
 
 def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[CrashState, ...]]:
-    """Return the answer of all recordings together. Also return the easiest state of each way to break the expectation.
-    The answer is FAILS if the expectation fails in one recording, and HOLDS if it holds in each."""
+    """Return one answer to ``expectation`` from the answers ``each`` of all recordings. Also return, for each way to
+    break the expectation, the crash state that is easiest to explain. The answer is FAILS if the expectation fails in
+    at least one recording, and HOLDS if it holds in all of them."""
     ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():

@@ -1,9 +1,10 @@
-"""Findings: violations with one cause are one finding. A finding has the smallest workload that shows it
-(docs/search.md).
+"""Findings of a search. All violations with the same cause are one finding. A finding shows the smallest workload that
+leads to such a violation (docs/search.md).
 
-The cause comes from the violating state with the *smallest loss*: of all writes that the disk had been sent, that state
-lacks the fewest. The cause consists of two facts: which block the last lost write was of, and why no flush saved that
-write. Writes sent after the last write of a state are not lost, since the crash may have come before them."""
+bob derives the cause of a violation from one violating state, the state with the *smallest loss*. This state lacks the
+fewest of the writes that were sent to the disk before the crash. The cause consists of two facts about the last lost
+write: the kind of block that it wrote, and the reason why no flush saved it. bob takes the crash as early as the state
+allows. So writes that were sent after the last write in the state do not count as lost."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,8 +38,8 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The reason why no flush saved a write in time: before the call that promises durability returned, or before the
-    crash."""
+    """The reason why no flush saved a write. A flush could save it only before the call that promises durability
+    returned, or, without such a call, before the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -102,7 +103,7 @@ class Findings:
         found.workloads.add((workload.name, workload.finish.name))
 
     def kept(self, keep: Keep) -> tuple[Finding, ...]:
-        """Return the findings, with the smallest workloads first, and write their witnesses."""
+        """Return the findings, with the smallest workloads first. Save the witness of each finding with ``keep``."""
         made = sorted(self._found.values(), key=lambda found: found.finding.size)
         return tuple(
             replace(
@@ -132,7 +133,8 @@ class Losses:
             self.returned = self._earliest = after_return(self._trace, len(workload.operations)).start.time
 
     def crash(self, state: CrashState) -> int:
-        """Return the earliest time of a crash that can have left ``state``."""
+        """Return the earliest time of a crash that can have left ``state``. A time is the number of an event in the
+        trace."""
         before = self._points[state.point - 1].time + 1 if state.point else self._earliest
         there = (self._trace.writes[index].submitted.time for index in (*state.kept, *(one for one, _ in state.torn)))
         return max(before, self._earliest, *there)
@@ -188,8 +190,8 @@ def cause_of(
 
 
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
-    """Return whether the property ``prop`` also fails in the state that lacks everything pending at the return of the
-    last operation. Return None if bob does not know that."""
+    """Return whether ``prop`` also fails if the crash comes when the last operation has just returned, and the disk
+    loses all pending writes. Return None if bob does not know that."""
     if case.workload.at is not At.END:
         return None
     if any(seen.state == bench.bare for seen in judged.showing):

@@ -1,4 +1,6 @@
-"""The observed crash states of a program, with its checker's answers on them."""
+"""The observed crash states of a program, with the answers of the program's checker (a command that accepts or refuses
+the files after a crash). An *outcome* is what bob observes after it mounts a crash state, above all the tree of files.
+bob numbers the outcomes. Several states may have the same outcome."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +26,9 @@ SURELY = 0.25
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTrees:
-    """The trees of files that crashes left, after the program had written ``told`` and before its next output. ``tree``
-    returns a tree by the number of its outcome. ``accepted`` has the outcomes that the program's checker accepts."""
+    """The trees of files that crashes can leave after the program has written the output ``told`` and before its next
+    output. ``tree`` returns the tree of an outcome, given the outcome's number. ``accepted`` lists the outcomes that
+    the program's checker accepts."""
 
     told: bytes
     accepted: list[int]
@@ -34,9 +37,9 @@ class AnsweredTrees:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The crashes after the output ``told`` and before the next output, with the checker's answer on each outcome. bob
-    ran the checker ``checks`` times for these answers. ``disagreed`` says how the checker gave different answers on the
-    same tree; None if it did not."""
+    """The crash states of a program if a crash comes after its output ``told`` and before its next output. ``answers``
+    maps each outcome's number to the checker's answer. bob ran the checker ``checks`` times for these answers. If the
+    checker gave different answers on the same tree, ``disagreed`` describes them; otherwise it is None."""
 
     told: bytes
     case: Case
@@ -54,8 +57,8 @@ class Looked:
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """Return the tree of the first control state (``which`` is 0) or of the last control state (-1). Return None if
-        bob did not see that state, or it does not mount."""
+        """Return the tree of a control state. Control state 0 has only the writes that are durable at the start;
+        control state -1 has every write. Return None if bob did not observe the state, or if it does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
@@ -64,15 +67,15 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the indexes of the writes that decide. A write decides if the checker refuses ``state``, but would
-        accept the state that differs from it only in this write."""
+        """Return the indexes of the writes that decide whether the checker accepts. For each of these writes, the
+        checker refuses ``state``, but accepts the state that differs from it only in this write."""
         accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)
 
     def last_sent(self) -> dict[int, float]:
-        """Return, for each outcome, the time (seconds of the guest) when the last write on the disk of its state was
-        sent. If several states have the outcome, take the earliest of their times."""
+        """Return a time (seconds of the guest) for each outcome: when the last of the writes in its crash state was
+        sent to the disk. If several states have the outcome, take the earliest of their times."""
         plan = self.case.plan
         sent = [write.submitted.seconds for write in plan.trace.writes]
         durable = [max((sent[index] for index in point.durable), default=-inf) for point in plan.points]
@@ -90,8 +93,9 @@ class Unmade:
     """The *unmade* calls of crash states. Such a call began after the last write on the disk was sent, so the disk has
     nothing of the call.
 
-    ``offset`` (seconds), added to the clock of ``calls``, gives the clock of the recordings. If ``offset`` is None, no
-    call counts as unmade. A store to a mapping never counts as unmade, since strace does not time it."""
+    The calls and the recordings have different clocks. ``offset`` is the number of seconds to add to the time of a call
+    to get the time in the recordings. If ``offset`` is None, no call counts as unmade. A store to a mapping never
+    counts as unmade, since strace does not time it."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
         self._looked, self._calls, self._offset = looked, calls, offset

@@ -29,9 +29,9 @@ _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", 
 
 
 def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
-    """Copy ``runs`` into the new run directory ``out``, as the run ``identity``, and return the result of all. Raises
-    UsageError if the runs do not go together. Raises StoreError for a folder that is not a finished run, or that
-    another process is writing."""
+    """Merge ``runs`` into one run: copy them into the new run directory ``out``, and return their common result. The
+    new run gets the id ``identity``. Raises UsageError if the runs cannot belong to one run. Raises StoreError for a
+    folder that is not a finished run, or that another process is writing."""
     for path in runs:
         if not (path / "run.json").is_file():
             raise StoreError(f"{path} is not a run directory", hint="bob runs lists them")
