@@ -1,6 +1,7 @@
 """Enumerate the crash states that a persistence model allows. First come the states that ALICE tries (OSDI'14, section
 4.3). These have the first calls of the program; or the first calls and a part of the next one; or the first calls
-without one of them. Then come all other states. A set of micro-operations is a bit mask: bit i stands for
+without one of them. Then come all other states. bob splits a workload into micro-operations, each of which persists as
+a whole or not at all. A crash state is a set of them. The set is stored as a bit mask, in which bit i stands for
 micro-operation i. A set is *closed* if it has everything that its members need in the model."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -31,8 +32,9 @@ class CrashStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelCrash:
-    """A crash after operation ``returned`` has returned (0: none has), and before the next one returns. ``there`` is
-    the set of micro-operations that have persisted. ``stage`` says why bob tries this crash."""
+    """A crash between the returns of two operations. ``returned`` is the number of the last operation that had returned
+    (0: none had). ``there`` is the set of micro-operations that had persisted. ``stage`` says why bob tries this
+    crash."""
 
     there: int
     returned: int
@@ -61,8 +63,8 @@ class Lattice:
         self.upto = list(accumulate(self.of, or_))  # by operation: the micro-operations of all operations up to it
 
     def atoms(self, mask: int) -> list[int]:
-        """Return micro-operations of the set ``mask``, one for each group. A group is a set of micro-operations that
-        can only persist together. The result has the first member of each group."""
+        """Split the set ``mask`` into groups of micro-operations that can only persist together, and return the first
+        micro-operation of each group."""
         found = []
         for at in bits(mask):
             together = self.needs[at] & self.needed_by[at]
@@ -80,8 +82,8 @@ class AllowedTrees:
 
 
 def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTrees:
-    """Return the distinct trees that a model allows, from at most ``limit`` closed sets of micro-operations. If the
-    model allows garbage, trees with garbage are left out."""
+    """Return the distinct trees that a model allows, from at most ``limit`` closed sets of micro-operations. A model
+    may also allow garbage (names or contents that no operation made). Trees with such garbage are left out."""
     shapes, found = Shapes(graph.workings, promised), dict[ModelTree, None]()
     for count, there in enumerate(closed_sets(Lattice(graph, promised))):
         if count >= limit:
@@ -116,9 +118,11 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
     """Yield every crash state that the model allows, in the order in which bob tries them. Some states occur twice.
     ``outputs[k]`` is all output that the program had written when operation k had returned.
 
-    A *prefix* is a state that has exactly the first k operations. If all prefixes would take more than three quarters
-    of ``budget``, half of the budget goes to evenly spread prefixes. The other half alternates between states from all
-    over the workload, and states that lose as much as the model allows."""
+    A *prefix* is a state that has exactly the first k operations. ``budget`` is the number of states that bob can try.
+    Normally all prefixes come first. But if they would take more than three quarters of the budget, only some prefixes,
+    evenly spread over the workload, come first, and take half of the budget. The other half alternates between two
+    kinds of states. In some, the last operation is there only in part, or an earlier operation is missing. The others
+    lose as much as the model allows."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -183,9 +187,9 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 
 def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """Yield states that have all operations up to operation ``returned``, and a part of the next operation. The
-    micro-operations of the next operation are first added one after the other. Then each state lacks one of them, or
-    has only one of them."""
+    """Yield states that have all operations up to operation ``returned``, and a part of the next operation. Each of the
+    first states has one more micro-operation of the next operation than the state before. Each of the later states
+    either lacks one of these micro-operations, or has only one of them."""
     crash = partial(ModelCrash, returned=returned, stage=CrashStage.SPLIT)
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
@@ -200,9 +204,10 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """The crashes between the return of operation ``returned`` and the next return, as sets of micro-operations. Each
-    of the sets is ``base`` without some members of ``free``. A set without any member of ``must`` is left out, because
-    it belongs to an earlier interval with the same output. If ``must`` is 0, no set is left out."""
+    """All crash states between the return of operation ``returned`` and the next return. A crash state is the set of
+    micro-operations that persisted. It has all members of ``base``, except for some members of ``free``. If ``must`` is
+    not 0, a crash state of this interval also has at least one member of ``must``. The others belong to the interval
+    before, in which the program's output is the same."""
 
     returned: int
     base: int
@@ -260,10 +265,10 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A state that a workload may leave under a model, unlike all earlier ones. ``crash`` is the first crash that
-    leaves it, and ``output`` the program's output before that crash. A crash may leave several trees, because holes may
-    be filled in several ways; ``variant`` is the number of this state's tree among them. ``digest`` covers the tree and
-    the output."""
+    """A state that a workload may leave under a model. It differs from all states that bob has tried before. ``crash``
+    is the first crash that leaves it, and ``output`` the program's output before that crash. A crash may leave several
+    trees, because holes may be filled in several ways; ``variant`` is the number of this state's tree among them.
+    ``digest`` covers the tree and the output."""
 
     crash: ModelCrash
     output: bytes
@@ -272,9 +277,10 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states that a workload may leave under a model, by iteration. Only the digests of the states stay in
-    memory. ``tried`` counts the crash states so far (at most ``most``), and ``is_all`` says whether there are no
-    others. ``budget`` is as in :func:`crashes`."""
+    """The distinct states that a workload may leave under a model. An iteration over this object computes them one by
+    one. Only the digests of the states stay in memory. ``tried`` counts the crash states that bob has tried so far, at
+    most ``most``. ``is_all`` says whether these are all crash states that the model allows. ``budget`` decides which
+    states come first (:func:`crashes`)."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None
@@ -311,8 +317,9 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """True if some state so far may show stale data in holes (parts of files whose data is missing). bob fills all
-        holes of a tree in the same way, but models also allow mixtures."""
+        """True if some state so far may show stale data in holes (parts of files whose data is missing). bob then has
+        not tried all trees: it fills all holes of a tree in the same way, but the model also allows zeros in some holes
+        of a tree and stale data in others."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:
@@ -324,9 +331,9 @@ class ModelStates:
 
 def _reach(needs: Sequence[Sequence[int]], micro: int, kept: int) -> list[int]:
     """Return, for each node, a mask of nodes that it needs, directly or indirectly, including itself. The mask has only
-    the first ``micro`` nodes, the micro-operations. In the end only the first ``kept`` nodes have their masks, because
-    those of helper nodes are dropped after their last use. (The algorithm is Tarjan's for strongly connected
-    components, 1972.)"""
+    the first ``micro`` nodes, the micro-operations. Only the first ``kept`` masks of the result are valid. The other
+    masks, which belong to helper nodes, are replaced by 0 after their last use, to save memory. (The algorithm is
+    Tarjan's for strongly connected components, 1972.)"""
     reached = [0] * len(needs)
     waiting = [0] * len(needs)
     for wanted in needs:

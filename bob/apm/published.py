@@ -1,5 +1,6 @@
-"""Make models from a published table of properties. Such a model promises the properties in rows without a violation,
-and what POSIX says about syncs of a file."""
+"""Make models from a published table. A row of the table stands for a property, and a column for a file system; a mark
+says that the file system violates the property. The model for a column promises the properties that are not marked, and
+what POSIX says about syncs of a file."""
 
 from collections.abc import Mapping
 

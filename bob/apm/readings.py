@@ -27,8 +27,8 @@ MOST_WAYS = 100  # most readings of names that may lead to several things; bob d
 @dataclass(frozen=True, slots=True)
 class CellReading:
     """One explanation of what a cell shows. It says that the micro-operations ``there`` persisted, and that those in
-    ``missing`` and in ``lost`` did not. (Many readings share one of these two sets, so bob does not join them.)
-    ``breaks`` has the clauses that are broken if the explanation is true."""
+    ``missing`` and in ``lost`` did not. (These are two sets only to save memory: often, many readings share one of the
+    two sets.) ``breaks`` has the clauses that are broken if the explanation is true."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -257,7 +257,8 @@ class ObservationReader:
 
     @cached_property
     def _of_freed(self) -> frozenset[bytes]:
-        """All sectors that files had before they were removed, replaced or cut. Any file may get their blocks."""
+        """All sectors that files had before they were removed, replaced or cut. Any file may later get the blocks with
+        these sectors."""
         history, found, last = self._taken.history, set[bytes](), dict[int, int]()
         for change in self._taken.changes:
             if change.kind in _FREEING:
@@ -295,8 +296,8 @@ class _Names:
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Return the number of readings of what ``path`` leads to. The count stops at one more than
-        :data:`MOST_WAYS`."""
+        """Return the number of readings of what ``path`` leads to. If there are more readings than :data:`MOST_WAYS`,
+        return ``MOST_WAYS + 1``."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))
 
@@ -312,9 +313,9 @@ class _Names:
                         yield above.together(reading)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of names whose inode numbers give new knowledge. In one case, two names could lead to two things,
-        but their numbers show that they lead to one. In the other case, they could lead to one thing, but lead to
-        two."""
+        """Yield pairs of names whose inode numbers tell more than the names alone. In one case, the two names might
+        lead to different things, but their inode numbers are the same, so they lead to one thing. In the other case,
+        they might lead to the same thing, but their inode numbers differ, so they lead to different things."""
         of_number: dict[int, list[str]] = {}
         of_thing: dict[int, dict[int, str]] = {}
         for path, things in self.who.items():
@@ -356,8 +357,8 @@ def _filled(
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
     """Return the fills (zeros, stale data) that together explain all of ``found``, the bytes of a file from byte
-    ``start`` on. The contents of ``of_freed``, sectors of files that lost blocks, count as stale. Return the empty set
-    if fills do not explain everything."""
+    ``start`` on. ``of_freed`` has sectors of files that lost blocks. If a sector of ``found`` is one of these, it
+    counts as stale data. Return the empty set if a part of ``found`` is neither zeros nor stale data."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
@@ -377,7 +378,7 @@ def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
 
 def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
     """Return whether one of ``sectors`` has ``piece`` at the same offset within the sector, or at its beginning. (The
-    beginning counts because reiserfs moves the ends of files.)"""
+    beginning counts because reiserfs stores the last bytes of a file apart from its blocks, at any offset.)"""
     skip = start % SECTOR_BYTES
     return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 

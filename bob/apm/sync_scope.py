@@ -1,6 +1,6 @@
-"""Find the changes of a workload that some call syncs by file, directory or range, and not only as part of the whole
-file system. The functions get all changes of the workload as ``made``, and return indexes into this list. The
-operations of the finish, which ends a workload, count as calls, too."""
+"""Find the changes of a workload that are synced by a call for one file, one directory, or one range of a file. A sync
+of the whole file system does not count. The functions get all changes of the workload as ``made``, and return changes
+as indexes into this list. The operations of the finish, which ends a workload, count as calls, too."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -62,9 +62,9 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
     """Return the changes that a file system may write into the log of another file (btrfs). First, these are the
-    changes of files that an earlier call synced. If such a change gives a file a name or takes a name away, then all
-    changes in that name's directory count, too. The same is true for all changes in a directory that is made there
-    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    changes of files that an earlier call synced. Second, such a change may give a file a name or take a name away. Then
+    all changes in the directory of that name count, too. Third, if a directory is made in such a directory, all changes
+    in the new directory count, too (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)

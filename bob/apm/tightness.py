@@ -1,5 +1,5 @@
-"""Count how many of the trees that a model allows were seen in exhaustive runs. Blocks count as whole, because runs
-only sample torn blocks."""
+"""Count how many of the trees that a model allows were seen in exhaustive runs. Trees with torn blocks (blocks of which
+only some sectors persisted) are not counted, because bob tries only a sample of the possible torn blocks."""
 
 from collections import defaultdict
 from collections.abc import Sequence, Set
@@ -28,8 +28,10 @@ class TreeCounts:
 
 
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
-    """Count the allowed and the seen trees, once for each list of operations that was explored exhaustively. Leave out
-    a list with more than ``limit`` closed sets of micro-operations. Return () if the model allows unbounded garbage."""
+    """Count the allowed and the seen trees of workloads that were explored exhaustively. Workloads with the same list
+    of operations are counted together. Leave out a list of operations if it has more than ``limit`` closed sets of
+    micro-operations (sets that may persist without anything else). Return () if the model allows any garbage in names
+    or in files that kept their blocks, because the number of trees then has no limit."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)
@@ -76,8 +78,8 @@ def in_blocks(graph: Graph) -> Graph:
 
 def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
     """Return the paths of the files in ``tree`` that an operation removed, replaced or cut. Then return ``tree`` with
-    zeros as the contents of these files. (Other files may have got their blocks, so they may show contents of other
-    files, and bob does not enumerate these.)"""
+    zeros as the contents of these files. (Another file may have got the blocks of such a file. A crash may then show
+    the contents of that other file. bob does not enumerate these contents, but compares zeros instead.)"""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 

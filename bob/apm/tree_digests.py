@@ -1,6 +1,6 @@
 """Compute digests of the trees that sets of micro-operations (bit masks) leave. The digest of a file has its size and
-the sum of the hashes of its sectors, modulo 2**128. So the time for a tree depends on how much it differs from the last
-tree."""
+the sum of the hashes of its sectors, modulo 2**128. If a tree differs only a little from the last tree, bob updates the
+sums of the last tree, which takes little time."""
 
 from __future__ import annotations
 
@@ -96,8 +96,9 @@ class Shapes:
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
         """Return two digests for each tree that the set ``there`` of micro-operations leaves. There may be several
-        trees, because holes may be filled in several ways (:data:`FILLINGS`). The first digest covers all that a
-        checker sees. The second is the result of :func:`shape_of`."""
+        trees, because holes may be filled in several ways (:data:`FILLINGS`). The first digest covers everything that a
+        program can see in the tree, so it also covers attributes, modes and owners. The second is the result of
+        :func:`shape_of`, which does not cover these."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
@@ -160,9 +161,9 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """The content of a file after the set ``there`` of micro-operations. ``size`` is in bytes. ``holes`` has the
-    numbers of the sectors with holes, where data is missing. Holes may be filled in several ways. For each way,
-    ``sums`` has the sum of the hashes of all sectors."""
+    """The content of a file if exactly the micro-operations in the set ``there`` have persisted. ``size`` is in bytes.
+    ``holes`` has the numbers of the sectors with holes, where data is missing. Holes may be filled in several ways. For
+    each way, ``sums`` has the sum of the hashes of all sectors."""
 
     there: int
     size: int
@@ -171,8 +172,8 @@ class _FileContent:
 
 
 class _WrittenFile:
-    """A file that micro-operations write. It computes the file's content after a set of micro-operations (``there``)
-    from the content after a similar set."""
+    """A file that micro-operations write. It computes the content that the file has if the set ``there`` of
+    micro-operations persisted. To save time, it begins with the content for a similar set."""
 
     def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
         self._taken, self._promised, self._mask = taken, promised, mask
@@ -310,8 +311,9 @@ class _WrittenFile:
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
-        """Return whether a hole shows stale contents, in two cases. In the first case, the hole has zeros wherever the
-        model allows both. In the second case, it has stale contents wherever the model allows both."""
+        """Return twice whether a hole shows stale contents. The two results differ only if the model allows zeros as
+        well as stale contents in the hole. In this case, the first result chooses zeros (False), and the second chooses
+        stale contents (True)."""
         missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
             # A crash state does not show an earlier size, so that size need not have persisted.
@@ -330,8 +332,9 @@ class _WrittenFile:
 class _HoleValues:
     """Conditions on what a hole may show. They depend on which sizes of the file persisted. ``not_zeros``,
     ``not_stale`` and ``own`` are masks of micro-operations that set sizes. If a size in ``not_zeros`` persisted, the
-    hole does not show zeros. If a size in ``not_stale`` persisted, it does not show stale contents. ``own`` has all
-    sizes that appends to the hole set. ``may_be_stale`` says whether stale contents are possible at all."""
+    hole does not show zeros. If a size in ``not_stale`` persisted, it does not show stale contents. ``own`` has the
+    sizes that were set by appends to the place of the hole. ``may_be_stale`` says whether stale contents are possible
+    at all."""
 
     not_zeros: int
     not_stale: int

@@ -1,6 +1,7 @@
-"""Change a model: add clauses (promises), or take clauses away. The user writes a change as a sign and a pattern of
-clauses' names (docs/models.md). A word of the pattern may be ``any``, contain ``*``, or be alternatives with ``|``.
-Changes from papers have names (:data:`NAMED`)."""
+"""Change a model: add clauses (promises), or take clauses away. The user writes a change as ``+`` or ``-``, and a
+pattern that stands for the names of clauses, such as ``-ordered append any same-file`` (docs/models.md). A word of the
+pattern may be ``any``, contain the wildcard ``*``, or list alternatives with ``|`` between them. Some common changes
+have names (:data:`NAMED`)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,14 +37,16 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """The new orders that a sync may break. Each of these replaces a promised order that no sync may break."""
+        """The clauses of the new model that promise an order of two changes, but except syncs, which may break the
+        order. In the old model, each of these orders was promised without this exception."""
         return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Return ``model`` with all changes in ``said``, which are made one after the other, under the new ``name``. If a
-    change takes a clause away, stronger clauses go, too. Raises UsageError for a change that is invalid, contradicts
-    itself or changes nothing, or if other clauses still imply a clause that it takes away."""
+    """Make the changes ``said`` in ``model``, one after the other, and return the old model and the new one, which has
+    the ``name``. If a change takes a clause away, it also takes away the stronger clauses that imply this clause.
+    Raises UsageError if a change is invalid, contradicts itself or changes nothing. It is also raised if several other
+    clauses together still imply a clause that a change takes away."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         gives, takes = edit(words, frozenset(promised))
@@ -156,9 +159,10 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Return the clauses to add and to take away so that a sync persists only its own file. Other changes are not
-    durable any more after a sync, and sizes are not in a common journal. Orders between two files get the exception
-    that a sync may break them."""
+    """Return the clauses to add and to take away so that the sync of a file persists only changes of this file. Three
+    kinds of clauses go. The first promise that the sync persists changes of other files, too. The second promise that
+    all sizes are in one journal. The third promise an order between changes of two files; they are replaced by clauses
+    with the exception that a sync may break the order."""
     durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}

@@ -1,4 +1,5 @@
-"""Make the witness of a refuted clause: the crash state, with a question about it that ``bob replay`` can ask again."""
+"""Make the witness of a refuted clause. A witness is a stored crash state, with a question whose answer shows that the
+clause is broken. ``bob replay`` makes the crash state and asks the question again."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
@@ -30,8 +31,8 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that the outcome ``sight`` refutes: a document with the crash state and a question
-    about it. Return None if no question about a property can show the refutation."""
+    """Return the witness of a clause that the outcome ``sight`` refutes. It is a document with the crash state and a
+    question about it. Return None if bob has no question that shows the refutation."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
@@ -93,8 +94,9 @@ def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> boo
 def _of_durability(
     clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """Yield questions about changes that are certainly missing. By the clause, these changes were durable when a
-    certain call returned, and that call had returned before the crash."""
+    """Yield questions about changes that are missing although the clause promises them. The clause says that these
+    changes are durable when a certain call has returned. That call returned before the crash, but the crash state
+    certainly lacks the changes."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
     missing: dict[int, dict[OperationChange, None]] = {}

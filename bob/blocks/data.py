@@ -1,4 +1,5 @@
-"""File data of a workload, recognised by its pattern, sector by sector."""
+"""File data of a workload in writes to the disk. bob fills the files of a workload with a pattern that says which
+operation wrote it, so it recognises the data sector by sector."""
 
 from collections.abc import Sequence
 
@@ -10,8 +11,8 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
     """Return the part of a write that has a workload's data, or None if the bytes ``written`` have no such data.
-    ``written`` begins at sector ``sector`` of the write. ``place`` is the key by which :class:`Owners` finds the file
-    that owns the block."""
+    ``written`` begins at sector ``sector`` of the write. ``place`` is the number by which bob later looks up what file
+    the block belongs to."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}
@@ -28,7 +29,8 @@ def data_part(written: bytes, sector: int, place: int | None) -> WritePart | Non
 
 
 def writers_of(data: bytes) -> str:
-    """Return words for the operations whose data is in a metadata block; empty if there is no such data."""
+    """Return words that name the operations whose data is in a metadata block, such as "operation 3". If the block has
+    no data of operations, the result is empty."""
     numbers = operations_in(data)
     return operation_words([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
 
@@ -41,7 +43,8 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return the name of a block of a file that has no data of a workload: it has zeros, or something else."""
+    """Return the name of a block that belongs to a file, but has no data of the workload. The name is "zeros" if all of
+    its bytes are zero, and otherwise "data block"."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 
@@ -59,8 +62,9 @@ def _operations(sector: bytes) -> frozenset[int]:
 
 
 def _beginning(sector: bytes) -> frozenset[int]:
-    """Return the operation whose data the sector has, for a file that is shorter than one cell of the pattern (16
-    bytes). The sector has the file's bytes, then zeros."""
+    """Return the operation whose data the sector has, for a file of less than 16 bytes. Such a file is shorter than one
+    *cell* of the pattern that operations write, so it is recognised by the beginning of the cell. The sector has the
+    file's bytes, then zeros."""
     text = sector.rstrip(b"\0")
     number = author(text, 0) if 5 <= len(text) < CELL_BYTES else None
     return frozenset() if number is None else frozenset({number})

@@ -13,8 +13,9 @@ from bob.workload.pattern import STALE_CELL
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return the name of a block. If mkfs fixed what is at this place, the place decides. Otherwise the content
-    decides, and if bob does not recognise that, the block's known ``owner``."""
+    """Return the name of a block. Some blocks, such as inode tables, have places that mkfs has fixed, and get their
+    names from the place. Any other block gets its name from its content. If bob does not recognise the content, the
+    name comes from ``owner``, the file that the block belongs to."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)
