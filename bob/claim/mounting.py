@@ -40,8 +40,9 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return a breach of the claim that states mount, in the easiest of ``states``, and the number of ``states``. None
-    of ``states`` mounts. ``observation`` returns an outcome by its number."""
+    """Return a breach of the claim that every crash state mounts. The breach shows the state of ``states`` that is
+    easiest to explain. Also return the number of crash states in ``states``. The caller passes only states that do not
+    mount. ``observation`` returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0

@@ -25,8 +25,8 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
     """Return ``coverage`` without the states that do not mount. These are the states of ``states`` whose outcome is not
-    in ``mounting``; they do not count as explored. Whole states and torn states are two kinds; if a state of one kind
-    does not mount, that kind is not exhaustive."""
+    in ``mounting``; they do not count as explored. If a state of whole writes does not mount, the exploration of such
+    states is no longer exhaustive. The same is true of torn states."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

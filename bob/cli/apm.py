@@ -1,5 +1,5 @@
-"""``bob apm``: derives abstract persistence models from runs, checks them against runs, and compares, shows and changes
-them."""
+"""``bob apm``: derives abstract persistence models (promises of a file system about crashes) from runs, checks them
+against runs, and compares, shows and changes them."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,5 @@
-"""The checks of ``bob doctor``. They find out whether a probe can run on this machine."""
+"""The checks of ``bob doctor``. They find out whether this machine can run a *probe*: an experiment that crashes a file
+system in a guest (a virtual machine)."""
 
 import os
 import platform
@@ -143,7 +144,8 @@ def _accelerator(versions: str) -> Check:
 
 
 class _NotTried(Exception):
-    """Only the boot of a guest would show whether this works."""
+    """The error that ends the choice of an accelerator before bob boots a guest. Only a boot would show whether the
+    accelerator works."""
 
 
 def _not_now() -> bool:
@@ -200,7 +202,8 @@ def _saved() -> Check:
 
 
 def _sandbox() -> Check:
-    """Check that this machine can make a sandbox, without bob's agent in it."""
+    """Check that bubblewrap can make a sandbox on this machine. The check runs only a trivial program in the
+    sandbox."""
     name, package = bubblewrap.PROGRAM, bubblewrap.PACKAGE
     if not bubblewrap.is_installed():
         found = "not installed; programs' checkers then run in guests, more slowly"

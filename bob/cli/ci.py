@@ -28,7 +28,8 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if ``expected`` has none of the cells that ``requests`` ask for."""
+    """Raise UsageError if ``expected`` cannot be compared with any verdict of the coming run. A verdict is about one
+    property of one configuration, and ``requests`` say which the run will probe."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -74,8 +75,8 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Deliver ``result``, report it to a CI, and return the exit code. ``is_wrong`` says that a failure is an error,
-    and not only a warning (:func:`tell`)."""
+    """Print ``result`` or write it into ``json_file``, report it to a CI, and return the exit code. ``is_wrong`` says
+    that a failure is an error, and not only a warning (:func:`tell`)."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
@@ -87,8 +88,8 @@ def exit_of(results: Iterable[Result]) -> Exit:
 
 
 def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
-    """Return the exit code of ``result``. If some verdict is FAILS, the code is 1 for a program. For any other result,
-    it is 1 only if ``is_wrong`` says that a failure is an error."""
+    """Return the exit code of ``result``. A verdict FAILS makes the code 1 if the result is about a program. For any
+    other result, it does so only if ``is_wrong`` says that a failure is an error."""
     if result.is_contradicted:
         return Exit.CONTRADICTED
     if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:

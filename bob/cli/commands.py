@@ -39,7 +39,8 @@ def _takes_one_value(parameter: click.Parameter) -> bool:
 def command(
     name: str | None = None, *, cls: type[click.Command] = Command
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Return a decorator that makes a command of a function with declared options."""
+    """Return a decorator that turns a function into a command. The command gets the options that the function
+    declares."""
     return lambda function: click.command(name, cls=cls)(takes_options(function))
 
 
@@ -51,8 +52,8 @@ class Commands(Command, click.Group):
     def command(  # type: ignore[override]
         self, *args: Any, **more: Any
     ) -> Callable[[Callable[..., Any]], click.Command]:
-        """Return click's own decorator, with the addition that the command gets the options that the function
-        declares."""
+        """Return a decorator that turns a function into a command of this group, as click's own decorator does. In
+        addition, the command gets the options that the function declares."""
         decorate = super().command(*args, **more)
         return lambda function: decorate(takes_options(function))
 

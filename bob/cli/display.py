@@ -1,4 +1,5 @@
-"""Progress on stderr: a bar on a terminal, otherwise a line every few seconds."""
+"""The progress of long work, shown on stderr: a bar on a terminal, otherwise a line every few seconds. The work reports
+to a :class:`~bob.progress.Progress`."""
 
 import threading
 import time

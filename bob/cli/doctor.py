@@ -17,7 +17,7 @@ _NAME_WIDTH = 31
 
 
 class DoctorDocument(Document, frozen=True, tag_field="schema", tag="bob.doctor/1"):
-    """The needs of a probe, as `bob doctor` writes them."""
+    """The JSON document of `bob doctor`: all checks, and whether this machine is ready for a probe."""
 
     ready: bool
     checks: tuple[Check, ...]

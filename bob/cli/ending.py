@@ -136,7 +136,8 @@ def _internal(error: BaseException) -> Exit:
 
 
 def pointed(error: PointedError) -> tuple[str, str]:
-    """Return the part of the line around the mistake, and a second line that has ``^`` below each wrong letter."""
+    """Return two lines about a mistake in the text that a user wrote. The first is the wrong line of the text, cut to
+    the part around the mistake. The second has ``^`` below each wrong letter."""
     from rich.cells import cell_len  # imported only now, since it takes a while to load
 
     line, wrong = error.text.split("\n")[error.line - 1], error.column - 1
@@ -168,7 +169,8 @@ def _give_up_full_output() -> None:
 
 
 def drop(stream: IO[str]) -> None:
-    """Discard all further output to ``stream``. Otherwise Python complains at its end, with an exit code of its own."""
+    """Discard all further output to ``stream``. Otherwise Python, when it exits, fails to flush the stream, complains,
+    and sets another exit code."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -47,7 +47,8 @@ class ResultKind(Enum):
 
 
 def kind_of(saved: Sequence[Saved]) -> ResultKind:
-    """Return the kind of the results ``saved``: tables, one question, one program or several programs."""
+    """Return the kind of the results ``saved``: tables of properties, answers to a quick question, or results of one
+    program or of several programs."""
     first = saved[0].result
     if first.program is not None:
         return ResultKind.PROGRAM if len(saved) == 1 else ResultKind.PROGRAMS
@@ -85,7 +86,8 @@ def check_output(wanted: str, output: Destination | None) -> None:
 
 
 def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None:
-    """Raise UsageError if a result of this ``kind`` cannot have the format ``wanted``. The message names ``run``."""
+    """Raise UsageError if a result of this ``kind`` cannot have the format ``wanted``. In the message, the words
+    ``run`` stand for the result."""
     if wanted in kind.value:
         return
     message = f"cannot write several runs of bob app as {wanted}"
@@ -99,8 +101,8 @@ def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None
 
 
 def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
-    """Return the document that --json writes: a result document, an array of result documents, or tables of
-    programs."""
+    """Return the document that --json writes. For several programs, it has tables of programs. Otherwise it is a result
+    document, or an array of them if there are several results."""
     if kind is ResultKind.PROGRAMS:
         from bob.report import vulnerability_tables as sheets
 
@@ -154,8 +156,8 @@ def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
 
 
 def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
-    """Return the results as a text in the format ``wanted``. It imports pandas and jinja2 only now, since they take a
-    while to load."""
+    """Return the results as a text in the format ``wanted``. The function imports pandas and jinja2 only when it is
+    called, since they take a while to load."""
     from bob.report import answer_pages, documents, page, protocol_drawing
     from bob.report import vulnerability_tables as sheets
 

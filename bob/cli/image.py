@@ -1,4 +1,5 @@
-"""``bob image``: lists, builds and removes guest images."""
+"""``bob image``: lists, builds and removes guest images (kernels and file systems of the virtual machines where bob
+probes)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,8 +28,9 @@ _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.di
 
 
 class ImageRow(Document, frozen=True, kw_only=True):
-    """A guest image. ``name`` is the name of its recipe; if the image has a user's own kernel, the name also has the
-    release of this kernel. If the image is removed, ``bytes`` on the disk become free."""
+    """A guest image. ``name`` is the name of its recipe, the file that says how to build the image. If the image has a
+    user's own kernel, the name also has the release of this kernel. If the image is removed, ``bytes`` on the disk
+    become free."""
 
     name: str
     state: str

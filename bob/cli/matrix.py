@@ -1,4 +1,4 @@
-"""``bob matrix``: probes a set of configurations, and prints the table."""
+"""``bob matrix``: probes a set of configurations (file systems with their options), and prints the table."""
 
 from pathlib import Path
 

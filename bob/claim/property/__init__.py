@@ -1,2 +1,2 @@
-"""Properties of operations: their rules (rules.py), and the oracle that decides which operations an observation shows
-(presence.py)."""
+"""Properties of operations. rules.py has their rules. presence.py has the oracle: it decides from an observation (the
+files that bob sees after a crash) which operations survived."""

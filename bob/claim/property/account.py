@@ -27,13 +27,15 @@ class EffectPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectFact:
-    """A fact about one part of an operation's effect, in words. It says what bob ``expected`` of the thing ``about``,
-    and what it ``found``. ``plainly`` is a shorter sentence, or empty.
+    """A fact about one part of an operation's effect, in words. The words ``about`` name the part, such as the size of
+    a file. The words ``expected`` and ``found`` say how the part should be, and how it is. ``plainly``, unless empty,
+    is a shorter sentence in place of these words.
 
     ``suspects`` are operations. If there are any, what bob found shows that at least one of them is torn. ``is_unseen``
-    is True if bob could not see all of the thing. ``is_change`` is True if the operation changed the thing when all
-    operations ran in program order. ``is_there`` is True if a part of the operation's effect is there. If the fact is
-    BEFORE, it means that a part may be there, although other operations explain what bob found as well."""
+    is True if bob could not see all of the part. ``is_change`` is True if the operation changed the part when all
+    operations ran in program order. ``is_there`` is True if some of the operation's effect is there. If ``fact`` is
+    BEFORE (bob found what is there without the operation), ``is_there`` only means that some of the effect may be
+    there: other operations explain it as well."""
 
     fact: Fact
     part: EffectPart
@@ -54,8 +56,8 @@ class EffectFact:
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return this fact about operation ``number`` with ``suspects``. bob can explain what it found only if at least
-        one suspect is torn."""
+        """Return a copy of this fact, which is about operation ``number``, with the given ``suspects``. At least one of
+        the suspects is torn, since nothing else explains what bob found."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
@@ -86,7 +88,7 @@ class Account:
 
     @property
     def there(self) -> tuple[EffectFact, ...]:
-        """The facts that show a part of the operation's effect, which no other operation explains."""
+        """The facts that show parts of the operation's effect. No other operation explains these parts."""
         return tuple(finding for finding in self.findings if finding.fact is Fact.AFTER)
 
     @property

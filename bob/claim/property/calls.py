@@ -20,14 +20,15 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the numbers of the operations that ``call`` must make durable. An operation counts only for changes of
-    ``kinds`` that have one of ``relations`` to the call's target (the file or directory that it syncs). Empty
-    ``relations`` allow any.
+    """Return the numbers of the operations that ``call`` must make durable. Only some changes of an operation count:
+    their kind is one of ``kinds``, and their relation to the call's target is one of ``relations`` (such as "same
+    file"). The target is the file or directory that the call syncs. If ``relations`` is empty, every relation counts.
 
     The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An
-    operation is in the result only if all of its changes count. There is one exception: the last operation may be the
-    call itself, and also create its file. With ``several``, the result has only two sorts of operations: those of
-    several changes, and those on a file or directory that another operation made."""
+    operation is in the result only if all of its changes count. There is one exception, unless ``several`` is True: if
+    the last operation, which is the call itself, also creates a file, only this creation must count. With ``several``,
+    the result has only two sorts of operations: those of several changes, and those on a file or directory that another
+    operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -53,9 +54,9 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the operations that operation ``number`` depends on. They made its files and directories, or the
-    directories of its names. If one of them is lost, bob cannot judge operation ``number``. If a rename replaces a
-    file, the operation that made the replaced file does not count."""
+    """Return the operations that operation ``number`` depends on. They made the files and directories that it changes,
+    or the directories that have names of these. If one of them is lost, bob cannot judge operation ``number``. If a
+    rename replaces a file, the operation that made the replaced file does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -90,8 +91,8 @@ _OF_NAMES = (
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
     """Return the kind of call that ``operation`` is. ``step`` has the tree after the operation; it shows whether a
-    synced path is a file or a directory. Return None if the operation neither syncs anything nor changes anything that
-    a property may ask for."""
+    synced path is a file or a directory. Return None for an operation that neither syncs a file nor changes one, such
+    as a close."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]

@@ -25,10 +25,10 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in an observation that no set of whole operations explains. ``suspects`` are the numbers of operations.
-    If there are suspects, one of them was done only in part, or did more than it should. ``part`` says which
-    part of the suspects' effect is damaged. It is None for collateral damage: damage to something that no operation was
-    to change."""
+    """Something in an observation that cannot be if every operation happened in full or not at all. ``suspects`` are
+    the numbers of operations. If there are suspects, one of them was done only in part, or did more than it should.
+    ``part`` says which part of the suspects' effect is damaged. It is None for collateral damage: damage to something
+    that no operation was to change."""
 
     suspects: frozenset[int]
     about: str

@@ -3,13 +3,16 @@
 A crash may leave out or tear any operation. So a byte shows one of four facts about operation k:
 
 * AFTER: only k can have put it there.
-* BEFORE: k did not put it there. It is initial, or from an earlier operation, or in a hole that another operation left.
+* BEFORE: k did not put it there. It is from the initial file or an earlier operation, or in a hole that another
+  operation left.
 * EITHER: the byte would be the same with k and without it.
-* NEITHER: only a torn k explains it. If other operations wrote here too, each of them and k is a *suspect*, and the
-  fact is BEFORE or EITHER.
+* NEITHER: only a torn k explains it.
 
-A size shows the same facts. fallocate(2) can shift bytes to another offset; behind such a range bob tries each offset
-that a byte may come from (:mod:`bob.claim.property.shifts`). Offsets are in bytes."""
+If only a torn operation explains a byte, but other operations wrote there as well, bob cannot say which of
+them is torn. Then k and these operations are *suspects*, and the fact about k is BEFORE or EITHER.
+
+The size of the file shows the same facts. fallocate(2) can shift bytes to another offset. So a byte may come from
+several offsets, and bob tries each of them (:mod:`bob.claim.property.shifts`). Offsets are in bytes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -67,14 +70,14 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether this change decides the value of the byte that has the history ``origin``, if no later change
-        does."""
+        """Return whether this change writes or shifts a certain byte. If so, it decides the byte's value, unless a
+        later change does. ``origin`` says where the byte is now, and which shifts moved it."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
-        """Return whether this change affects the byte at offset ``at`` other than by its data. It does if it grows the
-        file over ``at``, truncates the file at or before ``at``, or shifts the byte there."""
+        """Return whether this change affects the byte at offset ``at`` in another way than by writing data there. It
+        does if it grows the file over ``at``, truncates the file at or before ``at``, or shifts the byte there."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
@@ -182,11 +185,13 @@ class FileStory:
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def is_mixed_by_bytes(self, one: bytes, other: bytes) -> bool:
-        """Return whether, in any mixture of the two contents, each byte shows the same fact about an operation whatever
-        the other bytes are.
+        """Return whether bob can judge each byte alone in any mixture of the two contents. A mixture takes each byte
+        from ``one`` or from ``other``. bob can judge a byte alone if its fact about an operation does not depend on the
+        other bytes.
 
-        This is so under two conditions. The contents differ only in data of operations. Each byte of the data of such
-        an operation shows exactly one operation, or the initial contents, and is not zero (zeros may be a hole)."""
+        This is so under three conditions. The contents have the same length, and no operation shifts bytes of the file.
+        The contents differ only where operations wrote data. In all data of these operations, each byte is the byte of
+        exactly one operation, or of the initial file, and is not zero (zeros may be a hole)."""
         if self._shifts or len(one) != len(other):
             return False
         contents = [np.frombuffer(content, dtype=np.uint8) for content in (one, other)]
@@ -216,12 +221,13 @@ class FileStory:
         )
 
     def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
-        """Yield the ranges of ``found`` where no operation wrote, and that no set of operations explains, even if some
-        of them are torn.
+        """Yield the ranges of ``found`` that have wrong bytes although no operation wrote data there. No set of
+        operations explains these bytes, even if some operations are torn.
 
-        With each range come the operations that change the file there. If there are none, all operations that change
-        the file come with it. Behind the end of the initial contents, and behind the first truncation, a byte may also
-        be zero or as it was, since a crash may leave only a part of a truncation."""
+        With each range come the operations that affect it in another way, such as by a truncation. If there are none,
+        all operations that change the file come with it. Some bytes lie behind the initial end of the file, or behind
+        an offset where an operation truncates it. Such a byte may be zero or have its initial value, since a crash may
+        leave only a part of a truncation."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
@@ -232,8 +238,9 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """Return the changes that may have zeroed the bytes behind a truncation, as ext4 does
-        (``ext4_block_truncate_page``). The change of operation ``number`` is left out."""
+        """Return the truncations that may have left only zeros behind the file's new end, and not the new size. ext4
+        writes such zeros (``ext4_block_truncate_page``). Such a truncation is not needed to explain the file's
+        ``size``. The change of operation ``number`` is left out."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 
@@ -262,8 +269,8 @@ class FileStory:
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
-        """Return two answers about the bytes ``found``, which have the history ``origin``. The first says whether they
-        can be there without operation ``number``, and the second whether they can be there with it."""
+        """Return two answers about the bytes ``found``. The first says whether they can be there without operation
+        ``number``, and the second whether they can be there with it. ``origin`` says which shifts moved these bytes."""
         own, shown = self._by_number[number], list(self._showing(origin, found))
         if own.shift is not None:
             is_explained = bool(shown) or (not any(found) and self._is_hole(origin, self.changes))
@@ -281,8 +288,8 @@ class FileStory:
         return without, along
 
     def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
-        """Yield the operations that may have written the bytes ``found``, which have the history ``origin``. The number
-        0 stands for the initial tree."""
+        """Yield the operations that may have written the bytes ``found``. ``origin`` says which shifts moved these
+        bytes. The number 0 stands for the initial tree."""
         if self._is_initial(origin, found):
             yield 0
         for change in self.changes:
@@ -313,8 +320,8 @@ class FileStory:
         return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Return whether ``changes``, each as a whole, can leave zeros in the byte that has the history ``origin``.
-        ``is_there`` says that the file had data in this byte before these changes."""
+        """Return whether ``changes``, each as a whole, can leave a certain byte zero. ``origin`` says where the byte is
+        now, and which shifts moved it. ``is_there`` says that the file had data in this byte before these changes."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:

@@ -1,5 +1,5 @@
-"""The verdicts on one workload, from its observed crash states. They need nothing but the recorded data, so bob can
-judge a kept run again without a guest."""
+"""The verdicts on one workload, from its observed crash states. They need only the files of a run. So bob can judge a
+finished run again without a virtual machine."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state that best shows a violation, with its outcome. If bob can choose, it is a state that differs in
-    few writes from one where all writes up to some write are on the disk and no later ones. For a property about the
-    order of two operations, bob prefers a state where the later operation is there as a whole."""
+    """The crash state that best shows a violation, with its outcome. If several states show the violation, bob takes
+    one that is easy to explain: it has few torn writes, and few gaps between the writes that are on the disk. For a
+    property about the order of two operations, bob prefers a state where the later operation is there as a whole."""
 
     state: CrashState
     outcome: int
@@ -47,9 +47,9 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
     """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. For the
-    verdict FAILS, ``violations`` is the number of states that break the property, ``showing`` has all explored ones,
-    and ``evidence`` has the best one. For the verdict HOLDS, ``unknown_torn`` is the main cause why torn states are not
-    explored; it is None if most torn states are explored."""
+    verdict FAILS, ``violations`` is the number of states that break the property. ``showing`` has the observed states
+    among them, and ``evidence`` the one that shows the breach best. For the verdict HOLDS, ``unknown_torn`` is the main
+    cause why torn states are not explored; it is None if most torn states are explored."""
 
     verdict: Verdict
     states: States
@@ -63,16 +63,17 @@ class WorkloadVerdict:
 class JudgedCase:
     """A workload with its observations, ready to be judged by any number of properties.
 
-    ``observations`` has each outcome of ``states``. The argument ``coverage`` counts everything that was observed; the
-    attribute ``coverage`` counts only what bob can judge. The torn states of ``mixtures`` (:mod:`bob.observe.mixtures`)
-    are counted in addition, for properties that hold and that bob can judge sector by sector. ``unknown_torn`` has the
-    causes why torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two
-    items each, by name: the first is from before the operations, and the second from after them.
+    ``observations`` has each outcome of ``states``. The argument ``coverage`` counts all observed states; the attribute
+    ``coverage`` counts only the states that bob can judge. Each of ``mixtures`` is a set of torn states that differ
+    only in sectors of file data (:mod:`bob.observe.mixtures`). Their states are counted in addition, but only for a
+    property that holds and that bob can judge by pairs of sectors. ``unknown_torn`` has the causes why torn states are
+    unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two items each, by name: the first
+    is from before the operations, and the second from after them.
 
     Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
-    state with every write, ``complete``, all operations must be there if the recording ended with everything written.
-    If a control fails, ``distrust`` says why each verdict is UNKNOWN. If bob did not see a control, ``unseen`` says
-    which one, and bob gives no verdict HOLDS."""
+    state ``complete``, which has every write, all operations must be there. bob checks this only if the recording ended
+    when everything was written. If a control fails, ``distrust`` says why each verdict is UNKNOWN. If bob did not see a
+    control, ``unseen`` says which one, and bob gives no verdict HOLDS."""
 
     def __init__(
         self,
@@ -173,8 +174,9 @@ class JudgedCase:
         return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing), cause)
 
     def _main_cause(self, coverage: States, *, is_mixed: bool) -> TornCause | None:
-        """Return the most frequent of the causes why torn states do not count for a property with this ``coverage``.
-        Return None if most of them count, or if bob did not look for causes."""
+        """Return the most frequent cause why torn states are not in the ``coverage`` of a property. ``is_mixed`` says
+        that the coverage includes states of mixtures. Return None if most torn states are in it, or if bob did not look
+        for causes."""
         if coverage.explored_torn is not None and coverage.explored_torn >= MOST * coverage.legal_torn:
             return None
         counts_all = is_mixed and all(map(self._is_judged_by_rows, self._mixtures))
@@ -183,10 +185,10 @@ class JudgedCase:
 
     @cached_property
     def _coverage_with_mixtures(self) -> States:
-        """The coverage together with the torn states of the mixtures. The rows of a mixture are its states that bob
-        mounted. In them, any two sectors occur in all four combinations of old and new. So a property that holds in the
-        rows holds in all of the mixture. This is not so for properties of calls, which may depend on all sectors of an
-        operation."""
+        """The coverage together with the torn states of the mixtures. A mixture is a set of torn states that differ
+        only in sectors of file data. Its *rows* are those of its states that bob mounted. In the rows, any two sectors
+        occur in all four combinations of old and new. So a property that holds in all rows holds in all states of the
+        mixture. This is not so for properties of calls, which may depend on all sectors of an operation."""
         more = sum(mixture.states for mixture in self._mixtures if self._is_judged_by_rows(mixture))
         explored = self.coverage.explored + more
         is_all = explored == self.coverage.legal_sectors
@@ -247,8 +249,9 @@ class JudgedCase:
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """Return a question of ``asked`` that observation ``number`` breaks; None if it breaks no question. Prefer a
-        question whose later operation is whole in the observation."""
+        """Return a question that observation ``number`` breaks; None if it breaks none. Each question of ``asked`` is
+        the property ``prop`` asked of certain operations. For a property about an order, prefer a question whose later
+        operation is whole in the observation."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)
@@ -262,17 +265,17 @@ class JudgedCase:
 
 
 def evidence_states(case: Case, properties: Sequence[Property], observed: Observations) -> set[CrashState]:
-    """Return the crash states that are the best evidence of ``observed`` against ``properties``: one state for each
-    property that is broken."""
+    """Return the crash states that best show which ``properties`` are broken: one state for each broken property.
+    ``observed`` has the observations of ``case``."""
     bench = JudgedCase.of(case, observed)
     judged = (bench.judge(prop) for prop in properties)
     return {said.evidence.state for said in judged if said is not None and said.evidence is not None}
 
 
 def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
-    """Return a function that takes two observations. It says whether bob can judge, sector by sector, properties of any
-    mixture of the two. Return None if bob cannot do so for this workload, because its crashes come only after a call's
-    return."""
+    """Return a function that says of two observations whether bob can judge all their mixtures by pairs of sectors. A
+    mixture has, for each sector of file data, the bytes of one observation or of the other. Return None if all crashes
+    of this workload come after a call's return. bob cannot judge mixtures of such a workload."""
     if case.workload.at is not At.ANY:
         return None
     history, _setup, _performed = simulate(case.workload)

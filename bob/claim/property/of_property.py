@@ -1,4 +1,5 @@
-"""The claim that a property of some operations holds. A property is a row in the tables of a run's results."""
+"""The claim that a property holds for some operations. A property is a rule about crashes, such as "an append is
+atomic". It is a row in the tables of a run's results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -143,7 +144,8 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 
 class QuestionDocument(Document, frozen=True):
-    """The document of a :class:`Question` in a witness. An unknown field is an error, as it may change the question."""
+    """The part of a witness that says which operations the property was asked of (a :class:`Question`). An unknown
+    field is an error, as it may change the question."""
 
     required: tuple[int, ...]
     later: int | None

@@ -144,9 +144,9 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield each group whose observed names no possible set of its operations would leave. ``seen`` has the observed
-    names. If such a group contains a smaller one, yield only the smaller group. Groups with a ``torn`` operation are
-    left out."""
+    """Yield each group whose observed names are wrong: none of the sets of its operations that can have happened leaves
+    such names. ``seen`` has the observed names. If such a group contains a smaller one, yield only the smaller group.
+    Groups with a ``torn`` operation are left out."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)

@@ -1,8 +1,8 @@
 """The presence oracle, which decides whether nothing, a part or all of operation k is in an observation.
 
-An operation's effect consists of parts: a name refers to a file or directory, a file has this size, these bytes, this
-attribute. For each part, the oracle asks which sets of operations would leave what bob observed
-(:mod:`bob.claim.property.contents` and ``possible``). The answer is a *fact*:
+An operation's effect consists of parts. A part may be that a name refers to a certain file or directory, or that a file
+has a certain size, certain bytes or a certain attribute. For each part, the oracle asks which sets of operations would
+leave what bob observed (:mod:`bob.claim.property.contents` and ``possible``). The answer is a *fact*:
 
 * AFTER: only sets with operation k would leave it.
 * BEFORE: only sets without k would leave it.
@@ -34,8 +34,8 @@ class Reading:
     """An observation as the oracle reads it.
 
     ``presences[k - 1]`` is the presence of operation k. ``whole`` has the operations that are there in full. ``damage``
-    has what bob can explain only by a half-done operation, if it may be any of several operations. ``prefixes`` has the
-    writes that are there up to a boundary of a block, and no further. ``collateral`` is damage to things that no
+    has what only a half-done operation explains, if bob cannot say which of several operations it is. ``prefixes`` has
+    the writes that are there up to a boundary of a block, and no further. ``collateral`` is damage to things that no
     operation was to change; its suspects are the operations nearest to it."""
 
     presences: tuple[Presence, ...]
@@ -88,13 +88,15 @@ class Oracle:
         return Reading(tuple(presences), *several, frozenset(whole))
 
     def is_mixed_by_sectors(self, one: Observation, other: Observation) -> bool:
-        """Return whether bob can judge every mixture of the two observations by pairs of sectors. A mixture has, for
-        each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
+        """Return whether it is enough to look at two sectors at a time if bob judges the mixtures of the two
+        observations. A mixture has, for each sector of data, the bytes of ``one`` or of ``other``; everything else is
+        equal.
 
         The facts about an operation in a mixture are the facts that its sectors show. To break a rule other than
         durability, two facts are enough: BEFORE and AFTER of one operation, or one fact about each of two operations.
-        So bob need only look at each two sectors. This method checks that nothing else depends on the data: no damage,
-        no name that only contents identify, and no set of names that only a torn operation would explain."""
+        Two sectors can show these two facts. This method checks that nothing else depends on the data. There must be no
+        damage, no file that bob can identify only by its contents, and no set of names that only a torn operation
+        explains."""
         if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
             return False
         seen = self._sightings(one)

@@ -51,10 +51,11 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table of properties. It is about the operations of its ``subjects``, ``spans`` and ``kinds``; an
-    empty field allows all. With ``kinds``, atomicity and ordering are only about operations that make a single change.
-    If the property lists ``relations``, two changes must have a listed relation. For an ordering, these are the changes
-    of its two operations. For durability, they are the change and the target of ``call``."""
+    """One row of the table of properties. It is about operations whose class is in ``subjects`` (such as appends),
+    whose reach is in ``spans`` (in a sector, in a block, or over several blocks), and whose changes are of ``kinds``.
+    An empty field allows all. With ``kinds``, atomicity and ordering are only about operations that make a single
+    change. If the property lists ``relations``, two changes must have a listed relation. For an ordering, these are the
+    changes of its two operations. For durability, they are the change and the target of ``call``."""
 
     name: str
     family: str
@@ -227,7 +228,8 @@ def _said(question: Question, history: History, reading: Reading, wrong: Account
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
     """Return the operations to blame for a breach of ``prop``. For collateral damage, these are its suspects. Otherwise
-    they are the incomplete operations of ``question.required``; if none of them is incomplete, they are all of them."""
+    they are the incomplete operations of ``question.required``. If none of these is incomplete, return all operations
+    of ``question.required``."""
     if question.beside:
         found = _beside(history, reading)
         return () if found is None else tuple(sorted(found.suspects))
@@ -236,8 +238,8 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage to a file after fallocate(2) shifted a range of it. Operation ``number`` must be a suspect, and
-    ``prop`` must require that every suspect is durable."""
+    """Return damage to a file that has a range which fallocate(2) shifted; None if there is none. The damage counts
+    only if operation ``number`` is one of its suspects, and if ``prop`` requires that all of them are durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -251,8 +253,8 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage that operation ``number`` may have done. If several operations may have done it, ``prop`` must be
-    about each of them."""
+    """Return damage that operation ``number`` may have done; None if there is none. If several operations may have done
+    it, the damage counts only if ``prop`` is about each of them."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
@@ -262,12 +264,12 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 def _beside(history: History, reading: Reading) -> Damage | None:
     """Return damage that breaks the property "collateral"; None if there is none. Two sorts of damage count.
 
-    First, damage to things that no operation was to change. If it has a single suspect, and this operation has an
-    atomicity property, the damage breaks the atomicity property instead, and does not count here.
+    The first sort is damage to things that no operation was to change. If it has a single suspect, and this operation
+    has an atomicity property, the damage breaks the atomicity property instead, and does not count here.
 
-    Second, damage that one of several operations did, if each of these operations has an atomicity property. It counts
-    only if these properties are different rows of Table 1, and if bob does not know any of the operations to be
-    partial."""
+    The second sort is damage that one of several operations did, if each of these operations has an atomicity property.
+    It counts only if these properties are different rows of Table 1 (bob's main table of properties), and if bob does
+    not know any of the operations to be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (

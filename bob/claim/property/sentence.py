@@ -1,5 +1,6 @@
-"""The sentence that explains to people a crash that breaks a property. It comes from the crash's time line and the
-question of the property, and claims no more than the time line shows (:mod:`bob.story.decisive`)."""
+"""The sentence that explains to people a crash that breaks a property. It comes from the crash's time line (its events
+in order) and from the *question*, which says for which operations the property should hold. The sentence claims no more
+than the time line shows (:mod:`bob.story.decisive`)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -88,8 +89,8 @@ def _short(one: WriteEvent) -> str:
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return the first lost or torn write with data of operation ``number``. If bob knows which writes of the crash are
-    decisive, only these count."""
+    """Return the first lost or torn write with data of operation ``number``. Some writes are *decisive*: the property
+    holds if such a write alone has another fate. If bob knows decisive writes of this crash, only they count."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 

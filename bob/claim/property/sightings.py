@@ -1,8 +1,8 @@
 """The identity of each name that bob observes after a crash.
 
 A name is a place: a pair *(directory, base name)*. So a move of a directory does not change the names in it. Several
-files and directories (*things*) of the workload may have had one name. bob distinguishes them by their inode numbers,
-or else by their contents. If both are of no help, a name may lead to any of several things."""
+files and directories (*things*) of the workload may have had the same name, one after the other. bob distinguishes them
+by their inode numbers, or else by their contents. If both are of no help, a name may lead to any of several things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -177,8 +177,8 @@ class Sightings:
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether no operation ever made the name ``path``, and its directory may be a directory of the
-        workload."""
+        """Return whether ``path`` is a stray name: nothing in the workload ever had this name, but its directory may be
+        a directory of the workload."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:
@@ -219,8 +219,8 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Return whether most things that no operation moves still have their old inode numbers. On some file systems
-        they do not, because these invent new numbers."""
+        """Return whether most things that no operation moves still have their old inode numbers. Some file systems do
+        not store inode numbers, but invent new ones; then the numbers do not agree."""
         checked = agreeing = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)
