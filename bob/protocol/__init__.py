@@ -1,2 +1,2 @@
-"""The update protocol of a program: what each of its system calls changes in the file system, and how much of each
-change is in a crash state."""
+"""The update protocol of a program: what each of its system calls changes in the file system. From a crash state, bob
+finds out which of these changes were on the disk at the crash, and whether as a whole or in part."""

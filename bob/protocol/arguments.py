@@ -34,8 +34,9 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Return whether a call that names a path goes on to the target if the path leads to a symbolic link. An open file
-    without a name also has a path that looks like a symbolic link (linkat(2)); the result is false for such a path."""
+    """Return whether a call follows a symbolic link at the end of the path in its arguments. The result is False if the
+    path is one in /proc or /dev that stands for an open file, although such a path looks like a symbolic link
+    (linkat(2))."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -56,7 +57,8 @@ def has_no_name(call: SystemCall, place: int) -> bool:
 class KernelCopy(NamedTuple):
     """A copy that the kernel makes from one open file to another. ``out_of`` and ``into`` are the indexes of the
     arguments that have the two descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on. If
-    one of these is None, the copy uses and advances the position of that open file."""
+    ``begin`` is None, the copy reads at the position of the file that it reads, and advances this position. If
+    ``start`` is None, the same holds for the file that it writes."""
 
     out_of: int
     into: int

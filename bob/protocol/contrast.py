@@ -1,10 +1,12 @@
-"""Find what a program relies on, its *reliances*: compare a crash state that the program's checker refuses with states
-that it accepts after the same output (OSDI'14, section 3). A *presence* says how much of a call's effect is in a state:
-nothing, a part, or everything; or it is undecided. A state is a row of presences, one for each call.
+"""Find out what a program relies on (its *reliances*), for example that one call persists before another. bob compares
+a crash state that the program's checker refuses with states that the checker accepts after the same output (OSDI'14,
+section 3). For each call of the program, a *presence* says how much of the call's effect is in a crash state: NONE,
+PARTIAL or FULL. It is UNDECIDED if the state does not show this.
 
-The nearest accepted state with more calls shows which calls are missing. The nearest accepted state with fewer calls
-shows which calls came too early. Groups of calls that must persist together are sought first (section 3.4).
-"""
+bob looks for the accepted state that differs least from the refused state and has the effects of more calls. The
+additional calls are *missing* in the refused state. bob also looks for the accepted state that differs least and has
+the effects of fewer calls. In the refused state, the calls that it lacks persisted too early. Before that, bob looks
+for groups of calls that must persist together (section 3.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ MOST_NAMED = 3  # calls that one sentence names
 class Reliance(StrEnum):
     """A kind of reliance, that is, of what a program needs after a crash. ORDER: some calls must persist before others.
     WHOLE: a call must persist as a whole or not at all. TOGETHER: several calls must persist together or not at all.
-    DURABLE: calls must be durable when an output has been written. NOT_YET: calls must not have persisted yet."""
+    DURABLE: when the program has written a certain output, some earlier calls must be durable. NOT_YET: when the
+    program has written a certain output, some calls must not have persisted yet. UNCLEAR: bob does not know what the
+    program needs."""
 
     ORDER = "order"
     WHOLE = "whole"
@@ -38,7 +42,8 @@ class Reliance(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The reason why the checker refuses a crash state. The calls ``missing`` should have persisted, and the calls
-    ``there`` persisted too early. ``beside`` has phrases for other differences from accepted states."""
+    ``there`` persisted too early. ``beside`` has a phrase for each other difference between the refused state and the
+    accepted states to which bob compared it."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
@@ -47,9 +52,8 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """A key for the reliance: two explanations with the same reliance have equal keys. If calls must persist
-        together, it does not matter which of them are in ``missing`` and which in ``there``. Byte ranges in ``beside``
-        do not matter, either."""
+        """A key for the reliance: two explanations with the same reliance have equal keys. If the reliance is TOGETHER,
+        the key has the calls of ``missing`` and ``there`` as one set. Byte ranges in ``beside`` are not in the key."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
@@ -97,8 +101,9 @@ class Contrast:
 
 
 class Presences:
-    """A table of crash states (rows) and calls (columns). Each entry says how much of the call's effect is in the
-    state. ``untold`` has, for each row, the values in the state that no call explains."""
+    """A table of crash states (rows) and calls (columns). Each entry is a presence: how much of the call's effect is in
+    the state. ``untold`` has an entry for each row: those properties of the state's files that no call of the program
+    explains."""
 
     def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
         self._untold = untold
@@ -110,8 +115,8 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """Return this table with fewer undecided entries. Each undecided entry is replaced by the entry of ``known``
-        for the same call in the same row."""
+        """Return a copy of this table in which each undecided entry is replaced by the entry of the table ``known`` for
+        the same call in the same row."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -126,14 +131,14 @@ class Presences:
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
-        """Return how ``state`` differs from three rows of the table: the nearest row with the same calls, the nearest
-        row with additional calls, and the nearest row with fewer calls. Each result is None if the table lacks such a
-        row.
+        """Return how ``state`` differs from three rows of the table. The first row has the effects of the same calls as
+        ``state``. It can only differ from ``state`` in values that no call explains, and in which part of a call's
+        effect persisted. The second row has the effects of more calls, and the third row those of fewer calls. If
+        several rows are possible, bob takes the one with the fewest differences. If no row is possible, the result is
+        None.
 
-        The nearest row is the one with the fewest differences. A call that is undecided in only one of the two states
-        counts as a difference. The result names the calls that certainly differ; if there are none, it names the calls
-        that may differ.
-        """
+        A call that is undecided in only one of the two states also counts as a difference. The result names the calls
+        whose presence certainly differs. If there are no such calls, it names those whose presence may differ."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # usually a few among thousands of calls
         few = Presences((), self._untold)
@@ -160,9 +165,10 @@ class Presences:
     def _first(
         self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
     ) -> Contrast | None:
-        """Return the contrast with the nearest row among those that ``fits`` marks. The nearest row has the least of
-        ``costs``. Among equals, the lowest numbers of the calls that ``named`` marks in a row decide. After that, the
-        ``torn`` calls decide: those that persisted in part, but not in the same part as in the row."""
+        """Return the difference between a state and the nearest row among those that ``fits`` marks. The nearest row
+        has the lowest of the ``costs``. If several rows have the lowest cost, bob compares the numbers of the calls
+        that ``named`` marks in each row, and takes the row with the lowest numbers. If these are equal, too, bob
+        compares in the same way the ``torn`` calls that persisted in another part in the row than in the state."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -197,7 +203,7 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
     """Return the ``explanation``. If it says that calls must be durable when the program writes an output, keep only
     calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
-    these persisted together with earlier ones.) If no earlier calls are left, keep all."""
+    these persisted together with earlier ones.) If all its calls are later, keep all of them."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -214,8 +220,8 @@ def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:
-    """Return the one of two explanations that names fewer calls, because it comes from a nearer accepted state. An
-    explanation that is unclear always loses."""
+    """Return the one of two explanations that names fewer calls, because it comes from a nearer accepted state. If one
+    explanation is UNCLEAR, return the other."""
     if Reliance.UNCLEAR in (one.reliance, other.reliance):
         return other if one.reliance is Reliance.UNCLEAR else one
     size, another = ({*each.missing, *each.there} for each in (one, other))
@@ -268,7 +274,8 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
     """Return the ``explanation``, or replace it by "the calls of a whole group must persist together". ``found`` has
     the groups. A group replaces the explanation if the crash came inside the group, or if the explanation names only
-    members of the group. An explanation by calls that must be durable before an output is never replaced."""
+    members of the group. If the explanation is that calls must be durable when an output has been written, it is never
+    replaced."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}

@@ -69,15 +69,17 @@ class Mapping:
 
 
 class Mappings:
-    """The shared mappings of files, by process. bob watches some mappings for stores, and ``by_path`` has the files of
-    these. Threads share their mappings, a fork copies them, and execve drops them."""
+    """The shared mappings of files, by process. bob records the stores to some of the mappings. ``by_path`` has the
+    numbers of the files that are mapped so, by their path at the time of the mmap(2). Threads share their mappings, a
+    fork copies them, and execve drops them."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
-        """Note the mapping that an mmap(2) of ``file`` made (None: a file that does not matter)."""
+        """Note the mapping that an mmap(2) made. ``file`` is the number of the mapped file (None: bob does not follow
+        the file). If ``is_watched`` is true, bob records the stores to the mapping."""
         assert call.result is not None
         start = int(call.arguments[5], 0)
         made = Mapping(file, call.path(4), call.result, start, start + _pages(call.arguments[1]))
@@ -124,7 +126,7 @@ class Mappings:
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
-        """Return the range that an msync(2) syncs, as a mapping of its own. Return None if no mapping contains the
+        """Return a mapping of only those bytes of a file that an msync(2) syncs. Return None if no mapping contains the
         address in the call."""
         address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
@@ -161,7 +163,8 @@ class Descriptors:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
-        """Note the open file behind the descriptor that a call returned (None: a file that does not matter)."""
+        """Note that the descriptor that a call returned stands for ``open_file`` (None: a file that bob does not
+        follow)."""
         assert call.result is not None
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)

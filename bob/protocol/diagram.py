@@ -1,6 +1,6 @@
 """The update protocol of a program as a diagram (OSDI'14, Figure 4). It shows the program's steps (calls and outputs),
-the order that its syncs enforce, and its needs (what it relies on). Similar steps are folded into one row, and so are
-the rounds of a loop, unless a need is about such a step."""
+the order that its syncs enforce, and its needs (what it relies on). Each row of the diagram shows one step or several
+similar steps, such as the same step in all rounds of a loop. A step that a need is about has a row of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -36,8 +36,7 @@ class DiagramStep(Document, frozen=True):
 
     ``program`` is the name of the program that made the call, and ``function`` the function in it (empty: unknown).
     ``process`` numbers the processes from 1, in the order of their first steps. If the step is a sync, ``covers`` has
-    the numbers of the steps that it makes durable, except for steps that an earlier sync made durable.
-    """
+    the numbers of all steps that were not durable before the sync, and that it makes durable."""
 
     number: int
     kind: StepKind
@@ -91,10 +90,10 @@ class DiagramRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A diagram of a program's steps. ``rows`` are in program order. ``needs`` are what the program relies on; here
-    they name rows by index, not steps by number. ``orders`` has an entry for each sync: (first row, last row, row of
-    the sync). It says that the sync makes the rows from the first to the last durable. ``left_out`` is the number of
-    needs that are not drawn."""
+    """A diagram of a program's steps. ``rows`` are in program order. ``needs`` are what the program relies on. In a
+    diagram, the numbers in a need are indexes of rows, not numbers of steps. ``orders`` has an entry for each sync:
+    (first row, last row, row of the sync). It says that the sync makes the rows from the first to the last durable.
+    ``left_out`` is the number of needs that are not drawn."""
 
     rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
@@ -103,8 +102,8 @@ class Diagram:
 
     @property
     def modules(self) -> list[tuple[int, int]]:
-        """Groups of adjacent rows that one process makes about one file. Each group is (index of its first row, index
-        after its last row). Rows with outputs, and gaps, are left out."""
+        """Groups of adjacent rows whose steps are about one file, and are made by one process. Each group is (index of
+        its first row, index after its last row). Rows with outputs, and gaps, are left out."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
             if row.first.kind is StepKind.TOLD or row.is_gap:
@@ -146,9 +145,9 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return the need that an ``explanation`` shows. (An explanation says why a crash state is refused; a need says
-    which steps must persist first or together.) Return None if its calls are not among the ``steps``. ``told`` is the
-    output before the crash."""
+    """Return the need that an ``explanation`` shows. (An explanation says why a crash state is refused. A need says
+    which steps must persist together, or before which other steps or outputs.) Return None if its calls are not among
+    the ``steps``. ``told`` is the output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -186,8 +185,8 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
     """Return the rows that show ``steps``. Similar steps share a row, but each step whose number is in ``marked`` gets
-    a row of its own. A loop is recognised by calls that repeat on the same files, or on files in the same
-    directories."""
+    a row of its own. A loop is a sequence of calls that the program repeats, on the same files or on other files in the
+    same directories."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]
@@ -296,8 +295,9 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
     """Look for steps that repeat from index ``at`` on. Return (length of a round, number of rounds) for the repetition
-    that saves most rows. Steps are alike if their ``tokens`` are equal, and only ``free`` steps may be part of a
-    repetition. A repetition of a single step has at least ``fewest`` rounds."""
+    that saves most rows. ``tokens`` and ``free`` have one entry for each step. Two steps count as the same if their
+    entries in ``tokens`` are equal. A step may be part of a repetition only if its entry in ``free`` is True. A
+    repetition of a single step has at least ``fewest`` rounds."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
         end = at + length

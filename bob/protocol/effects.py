@@ -1,6 +1,7 @@
-"""The effects of a program's calls. A *unit* is the smallest thing that calls change: a name, the size of a file, or a
-range of its contents. A unit has a *history*: its values in program order, each with the call that made it. A crash
-state shows one value of each unit, and so shows which calls have reached the disk."""
+"""The effects of a program's calls. To describe them, bob divides the file system into *units*: the names, and for each
+file its size, ranges of its contents, and its permission bits. A unit has a *history*: the values that it had one after
+the other, each with the call that made it. In a crash state, each unit has one of these values. From the values, bob
+concludes which calls had their effects on the disk at the crash."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class DirectoryEntry(NamedTuple):
 
 
 class Version(NamedTuple, Generic[V]):
-    """A ``value`` of a unit, and the number of the call that made it."""
+    """A ``value`` in the history of a unit (a name, or a property of a file). ``call`` is the number of the call that
+    gave the unit this value."""
 
     call: int
     value: V
@@ -41,9 +43,9 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """A system call as an operation of bob's language for workloads. ``call`` is the number of the call, and ``file``
-    the number of the file that it acts on. ``data`` has the bytes that it writes, and ``mode`` the permission bits if
-    it makes a file."""
+    """A system call, translated into an ``operation`` of the language in which bob's workloads are written. ``call`` is
+    the number of the call, and ``file`` the number of the file that it acts on. ``data`` has the bytes that it writes,
+    and ``mode`` the permission bits if it makes a file."""
 
     call: int
     operation: ops.Operation
@@ -53,8 +55,8 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return the bytes of a file from ``start`` up to ``end``. The file first had ``content``, and then stores
-    overwrote some of it. ``latest`` has the stores, the latest one first."""
+    """Return the bytes of a file from ``start`` up to ``end``. The file first had ``content``. Then calls wrote to
+    ranges of it. ``latest`` has what they wrote, and the latest write comes first."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:
@@ -74,7 +76,8 @@ def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int
 
 
 def handle(file: int) -> str:
-    """Return the handle of a file: the name that operations use for a file without a path."""
+    """Return a name for a file that has no path, such as a removed file that is still open. The operations in
+    :class:`Deed` use this name in place of a path."""
     return f"#{file}"
 
 
@@ -110,12 +113,12 @@ class Effects:
     """The effects of all calls of a program. Files have numbers (0: the root directory). ``entries`` has the history of
     each name; its values are the numbers of files (None: the name does not exist).
 
-    ``words`` describes each call that changes or syncs something, and ``deeds`` has these calls as operations.
-    ``untold`` has words for calls that change a file in an unknown way. ``left_out`` has words for calls that change
-    only times or extended attributes. ``strange`` has names that something changes in an unknown way. Calls may overlap
-    in time: if a call began before an earlier call had taken effect, ``begun`` leads from it to the first such earlier
-    call. ``memory`` is a cache, to be used when all calls are known.
-    """
+    ``words`` has a phrase for each call that changes or syncs something, by the number of the call. ``deeds`` has these
+    calls as operations. ``untold`` has phrases for calls that change a file in a way that bob does not know.
+    ``left_out`` has phrases for calls that change only times or extended attributes. ``strange`` has names that were
+    changed in a way that bob does not know. Calls may overlap in time. If a call began before an earlier call had taken
+    effect, ``begun`` maps the number of the later call to that of the earlier call (the first of them, if there are
+    several). ``memory`` is a cache. Functions may use it only after all calls have been added."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
@@ -191,8 +194,8 @@ class Effects:
 
     @property
     def extent(self) -> int:
-        """The sum of the largest sizes of all files (bytes). For each file, this is the end of the last byte that it
-        ever had or that was allocated for it."""
+        """The bytes that all files need together, if each has its largest size. The largest size of a file includes
+        space that was allocated for it beyond its end."""
         ends = []
         for file in self.files:
             stored = (one.value.end for one in file.stored)
@@ -204,7 +207,8 @@ class Effects:
 
     @property
     def changing(self) -> tuple[int, ...]:
-        """The numbers of the calls that change something that a crash state shows, in order."""
+        """The numbers of the calls that change a name, or a file that bob follows, in ascending order. Only such
+        changes can be found in a crash state."""
         calls = {change.call for history in self.entries.values() for change in history}
         calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
@@ -224,8 +228,8 @@ class Effects:
 
     @cached_property
     def growing(self) -> frozenset[tuple[int, int]]:
-        """Pairs of the number of a file and the number of a call that sets the size of that file. Use this only when
-        all calls are known."""
+        """Pairs (number of a file, number of a call). The call sets the size of the file; an append does so, too. Use
+        this only when all calls are known."""
         return frozenset((number, size.call) for number, file in enumerate(self.files) for size in file.sizes)
 
     @cached_property

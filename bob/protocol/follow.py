@@ -193,7 +193,7 @@ class _Follower:
             self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
-        """Note a store to a mapped file. Other calls may have written some of the same bytes."""
+        """Note a store to a mapped file, without the bytes at its beginning and end that the file already has."""
         file = self._mapped.by_path.get(call.path(0))
         if file is None:
             return  # bob does not watch this mapping
@@ -326,8 +326,8 @@ class _Follower:
             self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
-        """Note that a call acts on a file that bob does not know. This does not matter if bob leaves the name out of
-        every tree."""
+        """Note that a call acts on a file that bob does not know. Do nothing if the path is one that bob leaves out
+        when it reads a tree of files (``UNOBSERVED``)."""
         if path.split("/")[1] not in UNOBSERVED:
             self.effects.untold.append(f"{call.name} of {path}")
 

@@ -1,4 +1,5 @@
-"""Name, in the words of ALICE (OSDI'14, Table 3a), the assumptions about file systems that a program relies on.
+"""Classify what a program relies on. The classes are those of ALICE (OSDI'14, Table 3a), such as "atomicity of an
+append".
 
 *Safe file flush* is the assumption that an fsync of a new file also makes its name durable. *Safe rename* is the
 assumption that an append persists before a later rename of the file."""
@@ -29,8 +30,9 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
     """Return ALICE's word for what the program relies on according to an ``explanation``, or "" if no word fits.
-    ``told_by`` matters only for durability. It is the call that wrote the program's last output before the crash, so
-    effects of earlier calls should be durable. If it is None, effects of all calls should be durable."""
+    ``told_by`` is the number of the call that wrote the program's last output before the crash. If the explanation says
+    that calls must be durable, they must be durable when this output is written. If ``told_by`` is None, they must be
+    durable after the last call."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -94,8 +96,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a call in ``missing`` made a file that was synced later by an fsync. Only an fsync before call
-    ``before`` counts, and the file must still have a name when call ``before`` is made."""
+    """Return whether a call in ``missing`` gave a file a name, and an fsync of that file followed before the call with
+    the number ``before``. The file must still have a name when call ``before`` is made."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

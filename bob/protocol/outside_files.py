@@ -24,8 +24,9 @@ _NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are not on a di
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """Return the first path of each call whose files are all outside ``root``. ``world`` is the path in the guest of
-    the program's own root file system, if the program has one."""
+    """Return a path for each call that changes or syncs only files outside ``root``: the first path in its arguments.
+    Some programs run with another root directory than the guest has (chroot(2)): the directory ``world`` of the guest.
+    The returned paths are as the program sees them."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

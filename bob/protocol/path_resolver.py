@@ -40,8 +40,8 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and the number of the file to which a call of ``LINKS`` gives another name. The path is "" if
-        bob does not know it, or if the file lost its name or never had one (O_TMPFILE)."""
+        """Return the path and the number of the file to which a link(2) or linkat(2) gives another name. The path is ""
+        if bob does not know it, or if the file lost its name or never had one (O_TMPFILE)."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)
@@ -60,20 +60,20 @@ class PathResolver:
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
-        """Return how to call a file in messages to people. ``path`` is the path that strace gave. It may be wrong,
-        because strace gives a path even to a file without a name."""
+        """Return the words that stand for a file in messages to the user. ``path`` is the path that strace printed for
+        the file. It may be wrong, because strace prints a path even if the file has no name any more."""
         if self.file_at(path) == file:
             return path
         return self._effects.path_of(file) or "a file without a name"
 
     def name(self, file: int, path: str) -> str:
-        """Return how to call a file in operations. This is its ``path``, or a handle if ``path`` does not lead to the
-        file any more."""
+        """Return the name that stands for a file in operations. This is its ``path``, or a handle
+        (:func:`bob.protocol.effects.handle`) if ``path`` does not lead to the file any more."""
         return path if self._effects.leads(path) == file else handle(file)
 
     def _by_number(self, call: SystemCall, place: int) -> OpenFile | None:
-        """Return the open file that the argument at index ``place`` names through its descriptor, as
-        ``/proc/self/fd/3`` does."""
+        """Return the open file if the argument at index ``place`` is a path that contains a descriptor, such as
+        ``/proc/self/fd/3``. Return None for any other path."""
         found = args.OPEN_FILE.fullmatch(args.text(call.arguments[place]))
         return self.descriptors.numbered(args.process_of(found, call), int(found["number"])) if found else None
 
