@@ -8,8 +8,9 @@ from bob.answer.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class EarlierPart:
-    """The time of one part of the work in an earlier run: the part took ``seconds``, and had this number of
-    ``workloads``. A part is, for example, a configuration of a matrix."""
+    """One part of the work in an earlier run. The part had this number of ``workloads``, and bob observed their crash
+    states for ``seconds``. For example, if the work is a table of results for several file systems, a part is one file
+    system."""
 
     workloads: int
     seconds: float
@@ -19,17 +20,18 @@ class EarlierPart:
 class Earlier:
     """The time that the same work took in an earlier run. ``seconds`` is the time of all the work; it is None if the
     earlier run was on another machine. ``recording`` is the share of the time (0 to 1) that recording took. The
-    ``parts`` are in the order of the work; their seconds per workload may differ tenfold. The seconds of a part do not
-    count the time of recording, since bob records one part while it observes the previous part."""
+    ``parts`` are in the order in which bob worked on them. They are kept apart because a workload of one part may take
+    ten times as long as one of another. The seconds of a part do not include the recording of its workloads, since bob
+    records one part while it observes the crash states of the previous part."""
 
     seconds: float | None
     recording: float
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Return which share (0 to 1) of the time of observing has passed when ``count`` workloads are done. All the
-        work has ``of`` workloads. The times of the ``parts`` give the share. If the parts do not have ``of`` workloads
-        in all, each workload counts the same."""
+        """Predict which share (0 to 1) of the time of observation has passed when ``count`` of all ``of`` workloads are
+        done. bob assumes that each part takes as long as in the earlier run. If the sum of the workloads of all
+        ``parts`` is not ``of``, bob assumes that each workload takes the same time."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -58,18 +60,21 @@ class Progress(Protocol):
         """Count a workload that was recorded and passed its self-check."""
 
     def observed(self, workload: str, states: int) -> None:
-        """Count ``states`` more crash states of a workload. bob has tried each of them by itself, or knows that it
-        never will. A negative number takes states back, since their guest was lost and bob tries them again."""
+        """Add ``states`` to the number of a workload's crash states that are done. A state is done when bob has tried
+        it, or knows that it need not try it. The number is negative if a guest was lost: bob must then try some states
+        again, which were counted as done."""
 
     def finished(self, workload: str, unused: int) -> None:
-        """Count a workload as done. A workload has a budget of crash states that bob may try; ``unused`` of them are
-        left."""
+        """Count a workload as done. bob may try a limited number of crash states for each workload; ``unused`` says how
+        many of them it did not try."""
 
     def skipped(self, workloads: int, states: int) -> None:
-        """Subtract workloads and crash states from the plan, since bob will not do them."""
+        """Subtract these numbers from those of :meth:`planned`: bob will leave out so many workloads and crash
+        states."""
 
     def judged(self, cell: Answer) -> None:
-        """Take a cell of the result table: the answer for one property of one configuration, with its verdict."""
+        """Take a cell of the result table. It has the verdict on one property (a claim about what survives a crash) for
+        one configuration (a file system with its options)."""
 
 
 class Silent:
