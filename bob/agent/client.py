@@ -38,8 +38,8 @@ class AgentBroken(BobError):
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
-    """Return in words why a guest did not answer. ``when`` ends the words if the guest was lost; an example is " while
-    recording"."""
+    """Return in words why a guest did not answer. If the guest was lost, the text ``when`` (for example, " while
+    recording") is added, to say at what time."""
     match failure:
         case AgentBroken():
             return str(failure)
@@ -51,8 +51,8 @@ def what_happened(failure: BobError, when: str = "") -> str:
 
 
 def agent_file() -> bytes:
-    """Return the agent as one file that ``python3`` runs (a zipapp). Its bytecode halves the start if the guest has the
-    same Python as the host."""
+    """Return the agent as one file that ``python3`` runs (a zipapp). It includes bytecode. If the guest has the same
+    version of Python as the host, the agent therefore starts in half the time."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")
@@ -67,10 +67,10 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent in a guest, at the other end of one stream. It answers one request at a time. While a request runs, the
-    context manager that ``awake()`` returns is entered, so that a stopped guest can go on. ``real_time`` says that
-    waits in the guest take real time. ``is_sound`` becomes False if the agent fails or does not answer, but not if it
-    refuses a request."""
+    """An agent in a guest, at the other end of one stream. It answers one request at a time. bob may have stopped the
+    guest between requests. So each request runs in a block ``with awake():``, which lets the guest run. ``real_time``
+    says that the guest's clock is a real clock. (In a guest with a virtual clock, waits take nearly no time.)
+    ``is_sound`` becomes False if the agent fails or does not answer, but not if it refuses a request."""
 
     def __init__(
         self,
@@ -87,8 +87,9 @@ class Agent:
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         """Send the request ``do`` with its ``arguments``, and return the header and the blob of the answer. Raises
-        UsageError if the machine refuses, OperationRefusedError if its file system does, AgentBroken if the agent
-        fails, and GuestLost if no answer comes in ``timeout`` seconds."""
+        UsageError if the guest cannot do what the request asks. Raises OperationRefusedError if the guest's file system
+        refuses an operation of the workload. Raises AgentBroken if the agent fails, and GuestLost if no answer comes in
+        ``timeout`` seconds."""
         was_sound, self.is_sound = self.is_sound, False
         with self._awake():
             self._stream.write(encode({"do": do, **arguments}, blob))

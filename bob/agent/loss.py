@@ -1,4 +1,5 @@
-"""The loss of a guest: a machine no longer answers. (A command in the guest that fails is not a loss.)"""
+"""The loss of a guest. bob has lost a guest when the guest no longer answers. (If a command in the guest fails, the
+guest is not lost.)"""
 
 import re
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ class Loss:
 
     @property
     def is_by_kernel(self) -> bool:
-        """Whether the kernel caused the loss: it panicked by itself, or a task hangs in it."""
+        """Whether the kernel caused the loss: it panicked, or a task hangs in the kernel. A panic does not count if a
+        program caused it, for example by taking all memory."""
         is_told = bool(self.said) and not _MADE_TO.search(self.said)
         return self.cause in (LossCause.PANICKED, LossCause.HUNG) and is_told
 

@@ -19,8 +19,9 @@ from bob.protocol.contrast import Explanation
 
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
-    """A claim in words. ``kind`` is one of the kinds in :mod:`bob.claim.kinds`. For an expectation, ``name`` is its
-    text."""
+    """A claim in words. ``kind`` says what the claim is about, such as "property" (:mod:`bob.claim.kinds`). If the
+    claim is an expectation, ``name`` is the text of the expectation. If it is a property, ``family`` names the group of
+    properties to which it belongs, and ``meaning`` explains it."""
 
     kind: str
     name: str
@@ -70,10 +71,10 @@ class Way:
     that state's recording, and ``by_recording`` has the number of states in each recording.
 
     For programs, ``told`` is the output before the crash of the witness (one character for each byte). ``trees`` counts
-    distinct trees. ``relied_on`` lists what the program relied on; what is missing in most trees comes first.
+    distinct trees. ``relied_on`` lists what the program relied on. The first item is the one that most trees lack.
 
     For models, a state is a tree, and ``step`` names the step of bob's search that first reached such a tree.
-    ``crossed`` has for each real file system, by name, its verdict on this way."""
+    ``crossed`` maps the name of each real file system to the verdict of that file system on this way."""
 
     evidence: str
     states: Count
@@ -110,8 +111,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim by the crash states of one recording. ``name`` is the recorded workload, and ``finish`` is
-    the way in which it ends. ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says
+    """The verdict on a claim by the crash states of one recording. ``name`` is the recorded workload, and ``finish``
+    says how the workload ends. ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says
     that the state with all writes breaks it, too. If the kernel's panic or hang prevented the recording, ``fall``
     describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states. It is None
     if bob explored most of them."""

@@ -1,6 +1,7 @@
-"""Build the trees that a persistence model allows, in memory, and run a program's checker on them. A tree is a list of
-entries; a directory comes before the entries in it. Contents are numbered chunks. The guest keeps the chunks between
-requests, because the trees of one program share nearly all of them."""
+"""Build the file trees that a persistence model allows, each in a tmpfs, and run a program's checker on them. A request
+describes a tree by a list of entries, in which a directory comes before the entries in it. The contents of files are
+cut into chunks, and each chunk has a number. The guest keeps the chunks between requests, because the trees of one
+program have nearly all chunks in common."""
 
 from __future__ import annotations
 
@@ -35,14 +36,15 @@ def check_built(
     lengths: list[int],
     blob: bytes,
 ) -> Reply:
-    """Build each of ``trees``, and run the program's checker on it. ``told[i]`` is the program's output before the
-    crash that leaves ``trees[i]`` (one character for each byte). An entry of a tree is [path, kind, inode, mode, uid,
-    gid, size, target, chunk numbers, pairs of extended attribute and chunk number]. ``root`` is [mode, uid, gid] of the
-    root directory.
+    """Build each of ``trees``, and run the program's checker on it. A crash leaves ``trees[i]``, and before that crash
+    the program under test had printed ``told[i]`` (one character for each byte). An entry of a tree is [path, kind,
+    inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk number]. ``root`` is
+    [mode, uid, gid] of the root directory.
 
     ``spoilers[i]`` is a script that damages ``trees[i]`` before the check (:func:`spoil_and_check`). ``blob`` has new
-    chunks one after the other, and ``lengths`` has their lengths. In the reply, ``answers`` has pairs of exit code and
-    output, and ``without`` has the names of the extended attributes that tmpfs refuses.
+    chunks one after the other, and ``lengths`` has their lengths. In the reply, ``answers`` has the exit code and the
+    output of the checker for each tree. The list ``without`` names the extended attributes that the trees lack, because
+    tmpfs refuses them.
     """
     position = 0
     for length in lengths:
@@ -63,8 +65,8 @@ def check_built(
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
     """Damage the mounted state by the ``spoiler``, and then run the program's checker on the state. The ``spoiler`` is
-    the name of a script, :data:`EMPTIED` (remove everything), or "" for no damage. ``told`` is the program's output
-    before the crash."""
+    the name of a script, :data:`EMPTIED` (remove everything), or "" for no damage. ``told`` is what the program under
+    test had printed before the crash."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"cannot empty the tree: {fault}")

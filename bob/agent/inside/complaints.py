@@ -1,5 +1,5 @@
-"""Complaints about a crash state that mounts: warnings of the kernel, or files that cannot be removed. They are kept
-apart from the outcome (what bob found after the mount), because they depend on timing."""
+"""Complaints about a crash state that mounts. For example, the kernel prints a warning, or refuses to remove a file.
+Complaints are kept apart from the outcome (what bob found after the mount), because they depend on timing."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint that the kernel's ``lines`` during the mount of a state make. The number
-        is 0 if the kernel did not complain, or if it refused the mount without a warning. ``mounted`` says whether the
-        state mounted, and ``read_only`` whether the kernel then made it read-only."""
+        """Return the number of the kernel's complaint about one state. ``lines`` are the lines that the kernel printed
+        during the mount of the state. The number is 0 if the kernel did not complain, or if it refused the mount
+        without a warning. ``mounted`` says whether the state mounted, and ``read_only`` whether the kernel then made it
+        read-only."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):

@@ -98,7 +98,8 @@ class Loop:
         forget_file_systems()
 
     def release_holder(self) -> None:
-        """Close bob's own descriptor, so that the last unmount closes the device."""
+        """Close the descriptor that bob itself holds on the device. After that, the kernel closes the device at its
+        last unmount."""
         os.close(self.fd)
         self.fd = -1
 
@@ -123,8 +124,8 @@ def sectors_of(path: str) -> int:
 
 
 def forget_file_systems() -> None:
-    """Make btrfs forget all devices. It would refuse an older state of a file system that it has seen on another
-    device."""
+    """Make the kernel's btrfs driver forget all devices. Otherwise the driver would refuse to mount an older state of a
+    file system, after it has seen a newer state on another device."""
     with suppress(OSError), opened("/dev/btrfs-control") as control:  # without btrfs, nothing to forget
         fcntl.ioctl(control, BTRFS_IOC_FORGET_DEV, bytearray(4096))
 
@@ -224,10 +225,11 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 
 def remove_log_writes(disks: int) -> None:
-    """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. When such a device
-    is removed, it logs its remaining writes in the wrong order: those that no flush followed come before older writes
-    in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel thread sleeps
-    interruptibly, which means that it has logged everything (log_writes_kthread in drivers/md/dm-log-writes.c)."""
+    """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. A device that is
+    removed too early logs its last writes in the wrong order. It puts writes that no flush has followed before the
+    older writes in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel thread
+    sleeps interruptibly, which means that it has logged everything (log_writes_kthread in
+    drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
         raise Denial(f"the log was incomplete {LOGGED_SECONDS} s after the last write")

@@ -26,11 +26,11 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """The file system that is crashed, without its disks. Each command is a list of words, and the word ``DEVICE``
-    stands for the device. The fields are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount
-    ``options`` include what the user added. ``layers`` go from the bottom up; without layers there is one disk.
-    ``missing`` has the numbers of the disks that had failed before the operations, ``lost`` the numbers of the disks
-    that are not there after the crash."""
+    """The file system that is crashed. (The disks that it lies on are not described here.) Each command is a list of
+    words, and the word ``DEVICE`` stands for the device. The fields are those of
+    :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount ``options`` include what the user added.
+    ``layers`` go from the bottom up; without layers there is one disk. ``missing`` has the numbers of the disks that
+    had failed before the operations, ``lost`` the numbers of the disks that are not there after the crash."""
 
     driver: str
     options: str
@@ -50,10 +50,10 @@ class SubjectDocument(NamedTuple):
 
 
 class OperationsDocument(NamedTuple):
-    """The operations of a workload, and its ``finish`` (the operations that end it), as bob/record/encode.py makes
-    them. The blob of the request has the data that they write. If ``natural``, the workload ends with a wait until the
-    disks are quiet. ``phase`` is a wait (seconds) before the first operation. The agent calls stat on ``paths`` before
-    and after the operations."""
+    """A workload that is a list of operations. ``finish`` has the operations that end the workload. The module
+    bob/record/encode.py encodes each operation as a list. The blob of the request has the data that the operations
+    write. If ``natural`` is true, the agent waits at the end until the disks are quiet. ``phase`` is a wait (seconds)
+    before the first operation. The agent calls stat on ``paths`` before and after the operations."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -63,8 +63,8 @@ class OperationsDocument(NamedTuple):
 
 
 class ScriptsDocument(NamedTuple):
-    """The workload of a program, which may take ``seconds`` at most. The other fields are the arguments of
-    :func:`bob.agent.inside.programs.run_workload`."""
+    """A workload that is a script, which runs the program under test. The script may take ``seconds`` at most. The
+    other fields are the arguments of :func:`bob.agent.inside.programs.run_workload`."""
 
     seconds: float
     stores: bool = False

@@ -24,9 +24,9 @@ LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork a checker for each message on ``end``, the socket to the agent. Return when the agent has closed the socket,
-    or at once if a fork would differ from a new Python. Each fork returns from this function, too, when its checker has
-    ended.
+    """Fork a checker for each message on ``end``, the socket to the agent. Return when the agent has closed the socket.
+    Return at once if a fork of this process would lack something that a new Python process has, such as a thread. This
+    function also returns in each forked process, after the checker has ended there.
 
     Before the first fork, this process runs the imports at the head of ``script``. It stops at the first line other
     than an import, and at the first import of a module of the program itself. Such code may change what later imports
@@ -90,9 +90,10 @@ class Libraries:
         circle.append(circle)  # only the garbage collector would free this cycle, and it skips frozen objects
 
     def spare_at_the_end(self) -> None:
-        """Make Python forget the modules when it ends, so that it does not free them. Python must forget them after the
-        last garbage collection (finalizers may import modules) and before it tears the modules down. Between the two,
-        Python drops the interactive hook (``finalize_modules``, Python/pylifecycle.c), so the hook does the work."""
+        """Take the modules out of ``sys.modules`` when Python ends, so that Python does not free them. This must happen
+        after the last garbage collection (finalizers may import modules), and before Python tears the modules down.
+        Between these two, Python deletes ``sys.__interactivehook__`` (``finalize_modules``, Python/pylifecycle.c). So
+        this method puts an object there that does the work when Python deletes it."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 
     def _spare(self) -> None:

@@ -1,5 +1,6 @@
-"""Recover crash states by a program, natively in a sandbox on the host: a boot would run it before the mount. The reply
-says what the program read and wrote, so that a guest need only mount the result."""
+"""Recover crash states on the host, by the file system's check program (such as e2fsck). After a crash, a machine would
+run this program at boot, before the mount. On the host it runs natively, in a sandbox. The reply says what the program
+read and wrote, so a guest need only mount the result."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ _checks: HostChecks | None = None
 
 
 class HostChecks:
-    """The crash states of one workload: its base with the floor, and the payload (as in
-    :class:`bob.agent.inside.state_session.StateSession`)."""
+    """The recovery of the crash states of one workload. ``base`` names the image of the disk before the workload, and
+    ``check`` is the program's command. ``payload`` is the data of all writes of the workload. ``floor`` has the writes
+    that all crash states share, as a flat list of (sector, sector in the payload, sectors)."""
 
     def __init__(self, base: str, check: list[str], floor: list[int], payload: bytes) -> None:
         self.payload = memoryview(payload)
@@ -45,7 +47,8 @@ class HostChecks:
 
     def recover(self, runs: list[int]) -> tuple[str, list[int], Runs, bytes]:
         """Recover one state. Return a digest of the disk afterwards, the accesses (1 for a read; sector; sectors), and
-        the runs that the program changed, with their data. Raises Denial if it cannot be followed."""
+        the runs that the program changed, with their data. Raises Denial if bob cannot follow the program's
+        accesses."""
         work, pristine = self._medium.work, self._medium.pristine
         self._write(runs)
         touched = self._process.run(self._command, self._environment)
@@ -71,7 +74,8 @@ class HostChecks:
             self._medium.work.put(target, self.payload[source * SECTOR : (source + count) * SECTOR])
 
     def _changed(self, runs: list[int], written: Runs) -> Runs:
-        """Return the sectors ``written`` that differ from the state, in runs without gaps."""
+        """Return those of the sectors ``written`` whose data now differs from the data in the crash state ``runs``. The
+        result is runs of sectors."""
         work, pristine = self._medium.work, self._medium.pristine
         starts = runs[::3]
         changed: Runs = []
@@ -91,7 +95,8 @@ class HostChecks:
 
 
 def recover_prepare(base: str, check: list[str], floor: list[int], blob: bytes) -> Reply:
-    """Begin a workload: its base, the ``floor`` and the payload (``blob``), and the command ``check``."""
+    """Prepare to recover the crash states of a workload. The arguments are those of :class:`HostChecks`; ``blob`` is
+    the payload."""
     global _checks
     ended, _checks = _checks, None
     if ended is not None:
@@ -101,8 +106,9 @@ def recover_prepare(base: str, check: list[str], floor: list[int], blob: bytes) 
 
 
 def recover(states: list[list[int]], blob: bytes) -> Reply:
-    """Recover ``states``, each a flat list of (sector, payload sector, sectors) in ascending order; ``blob`` extends
-    the payload. The reply has a digest of each disk afterwards, the accesses, and the changed runs with their data."""
+    """Recover ``states``. Each is a flat list of (sector, sector in the payload, sectors) in ascending order. ``blob``
+    is appended to the payload. The reply has a digest of each disk afterwards, the accesses, and the changed runs with
+    their data."""
     if _checks is None:
         raise Denial("recover_prepare must come first")
     if blob:

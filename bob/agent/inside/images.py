@@ -1,6 +1,7 @@
-"""Images of block devices, their differences, and the packed form of a difference, which zlib compresses. The packed
-form has, for each run of sectors that differ, ``u64 sector, u32 sectors`` (of 512 bytes, big-endian) and then the data.
-The highest bit of ``sectors`` marks a run of zeros, whose data is left out."""
+"""Images of block devices, the differences between two images, and the packed form of such a difference. zlib
+compresses the packed form. Before the compression it has, for each run of sectors that differ, ``u64 sector, u32
+sectors`` (of 512 bytes, big-endian) and then the data. The highest bit of ``sectors`` marks a run of zeros, whose data
+is left out."""
 
 from __future__ import annotations
 
@@ -35,8 +36,9 @@ class DeviceImage:
     given, in anonymous memory.
 
     Under emulation, page faults and copies are slow. It is also slow to compare two pages that share an entry of QEMU's
-    TLB (256 entries or more). So an image lies in huge pages, and is half a TLB away from the image ``beside``, with
-    which it is compared. Then a comparison of 32 MiB takes 50 ms, not 475.
+    TLB (256 entries or more). So an image lies in huge pages. If the image will be compared with another image,
+    ``beside``, its address is chosen so that equal offsets of the two are half a TLB apart. Then a comparison of 32 MiB
+    takes 50 ms, not 475.
     """
 
     def __init__(
@@ -85,7 +87,7 @@ class DeviceImage:
 
 
 class PatternImage:
-    """An image of a medium that is full of the bytes ``cell``, repeated."""
+    """The image of a device that contains only the bytes ``cell``, over and over."""
 
     def __init__(self, cell: bytes) -> None:
         self._piece = cell * (STEPS[0] // len(cell))
@@ -102,8 +104,9 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return the runs of sectors where ``image`` differs from another image, in blocks of the smallest step. ``other``
-    returns the address in memory of a byte of the other image. If ``within`` is given, only these runs are compared."""
+    """Return the runs of sectors where ``image`` differs from another image. The runs consist of whole blocks of 4,096
+    bytes. ``other`` returns the address in memory of a byte of the other image. If ``within`` is given, only these runs
+    are compared."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:

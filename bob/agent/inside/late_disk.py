@@ -1,8 +1,9 @@
 """A block device that completes writes late. A process of the agent serves it through the kernel's nbd driver
 (include/uapi/linux/nbd.h).
 
-dm-delay would not do, because it completes writes in order. A write that nothing waits for would be complete before a
-later write that a caller waits for."""
+bob does not use dm-delay for this, because it completes writes in the order in which they came. If a file system
+forgets to wait for a write and then waits for a later write, both would be complete, and the mistake would stay
+hidden."""
 
 from __future__ import annotations
 

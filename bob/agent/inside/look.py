@@ -1,6 +1,6 @@
 """Read a mounted file system: the tree of its names, and the contents of files in chunks. This code runs for every
-crash state, under emulation, so it is fast: entries are tuples, which hash fast, and a file is hashed once. The agent
-also changes into the tree, because the kernel walks the path of each call."""
+crash state, under emulation, so it must be fast. Entries are tuples, because Python hashes tuples fast, and the data of
+a file is hashed only once. The working directory is in the tree, so that the kernel need only walk short paths."""
 
 from __future__ import annotations
 
@@ -78,8 +78,9 @@ class Look:
         or a time that this mount set."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return the entry of every name below the root. If a time in an inode is ``since`` (ns) or later, the entry
-        says that recovery or this reader set it. If ``since`` is None, that holds for times from now on."""
+        """Return the entry of every name below the root. If a time stamp in an inode is not before ``since`` (ns), the
+        recovery or this reader has set it, and the entry says so. If ``since`` is None, the time of this call is
+        taken."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -305,8 +306,8 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
-    """Return the data of a file as up to ``most`` bytes, without its holes and without chunks of zeros. Then return the
-    error that ended the reading, or None. Last, return whether the file has more data than ``most`` bytes."""
+    """Read up to ``most`` bytes of a file's data (holes do not count). Return three values: the data without chunks of
+    zeros; the error that ended the reading, or None; and whether the file has more than ``most`` bytes of data."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False

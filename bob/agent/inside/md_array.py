@@ -61,9 +61,9 @@ def make_array(
     the array is degraded. The last one may be ``journal:`` with the path of a journal. The array's data begins at
     sector ``data`` of each disk.
 
-    If there is a ``chunk`` size (sectors), the array uses a multiple of it on each disk. ``bitmap`` is the number of
-    sectors that one bit of the write-intent bitmap covers (0: no bitmap). ``ppl`` is the length of the partial parity
-    log in sectors (0: no log).
+    ``chunk`` is the length of a chunk in sectors. If it is not 0, the array uses only whole chunks of each disk.
+    ``bitmap`` is the number of sectors that one bit of the write-intent bitmap covers (0: no bitmap). ``ppl`` is the
+    length of the partial parity log in sectors (0: no log).
     """
     journals = [disk for disk in disks if disk.startswith(JOURNAL_DISK)]
     disks = [disk for disk in disks if disk not in journals]

@@ -1,8 +1,8 @@
 """The contents of the probed device. There are packed base images (the content before a recording), and one *medium*,
 which is a pair of images of the device, ``pristine`` and ``work``. A crash state changes the image ``work``. Afterwards
 only the changed parts are copied back from the image ``pristine``, never a whole image. After a failure the content of
-``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is full of the bytes
-``cell``, bob's repeated pattern for stale data."""
+``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is full of stale data,
+for which bob uses a pattern: the bytes ``cell``, over and over."""
 
 from __future__ import annotations
 

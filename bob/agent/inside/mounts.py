@@ -55,8 +55,8 @@ class KernelLog:
 
 
 class Mount:
-    """A mount(2) at ``ROOT`` that can be repeated. ``options`` are mount options in one text. The flags of the further
-    mount options ``more`` are added."""
+    """A mount(2) at ``ROOT`` that can be repeated. ``options`` has mount options, separated by commas. ``more`` has
+    further mount options; they must be flags of mount(2)."""
 
     def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = ()) -> None:
         words = [word for word in options.split(",") if word]

@@ -47,13 +47,14 @@ def observe_prepare(
 ) -> Reply:
     """Prepare to observe the crash states of a workload. The scratch device, on which bob builds them, gets the
     ``base`` image (the content before the recording) and the ``floor`` (the writes that all states share). ``blob`` is
-    the payload, the data of all writes. Each state assembles the layers of the ``subject``, the file system and its
-    disks.
+    the payload, the data of all writes. For each state, the agent assembles the layers (such as RAID) of the
+    ``subject``, which is the file system and its disks.
 
     With ``reads``, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the mount
-    of each state wrote. They have the final contents of the ``stretches`` (as numbers). They have digests of other
-    writes, except for writes into ``exempt``. ``stretches`` and ``exempt`` name parts of the device, as flat lists of
-    first sector and number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
+    of each state wrote. The ``stretches`` are parts of the device; a reply has a number for the final content of each
+    stretch. For writes outside of the stretches, a reply has digests. Writes into ``exempt`` get no digests.
+    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors. ``closely`` is as in
+    :class:`bob.agent.inside.look.Look`.
     """
     global session, scratch
     end_session()
@@ -76,13 +77,14 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     ``new_complaints`` has pairs of kind and words.
 
     Some fields depend on what :func:`observe_prepare` asked for. ``traces`` and ``sectors_read`` say what recovery
-    read. ``left`` has, for each state, the stretches that the state changed, as pairs of the stretch's number and the
-    number of its content. ``elsewhere`` has the other writes, with digests.
+    read. ``left`` has, for each state, the stretches whose content has changed, as pairs of the stretch's number and
+    the number of its content. ``elsewhere`` has the other writes, with digests.
 
-    Without ``audit``, the caller must not trust the reply until a later request with ``audit`` succeeds. ``lookups``
-    (first and last block) limits the trace of lookups in the page cache of the device: nothing is traced if first >
-    last, and all blocks are traced if the list is empty. Without ``checks``, the agent does not run the file system's
-    check, because a sandbox on the host has run it.
+    With ``audit``, the agent finally checks that it has undone all changes of the scratch device. Without ``audit``,
+    the caller must not trust the reply until a later request with ``audit`` succeeds. ``lookups`` (first and last
+    block) limits the trace of lookups in the page cache of the device: nothing is traced if first > last, and all
+    blocks are traced if the list is empty. Without ``checks``, the agent does not run the file system's check, because
+    a sandbox on the host has run it.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
@@ -122,9 +124,9 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
 
 
 def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
-    """Run the program's checker on each of ``states``, which are as in :func:`observe`. ``told[i]`` is the program's
-    output before the crash that leaves ``states[i]`` (one character for each byte). ``spoilers[i]`` is the name of a
-    script that damages ``states[i]`` before the check, or "". In the reply, ``answers`` has pairs of exit code and
+    """Run the program's checker on each of ``states``, which are as in :func:`observe`. A crash leaves ``states[i]``,
+    and before that crash the program had printed ``told[i]`` (one character for each byte). ``spoilers[i]`` is the name
+    of a script that damages ``states[i]`` before the check, or "". In the reply, ``answers`` has pairs of exit code and
     output."""
     with _untraced(blob) as under_way:
         answers = [
@@ -156,8 +158,9 @@ def tamper(sector: int, blob: bytes) -> Reply:
 
 @contextmanager
 def _untraced(blob: bytes) -> Iterator[StateSession]:
-    """Yield the session, and do not trace reads and lookups in the block. First append ``blob`` to the session's
-    payload. At the end, check that the scratch image is as before (:meth:`StateSession.audit`)."""
+    """Yield the session to a ``with`` block, during which reads and lookups are not traced. Before the block, append
+    ``blob`` to the session's payload. After the block, check that the scratch image is as before
+    (:meth:`StateSession.audit`)."""
     under_way = _extended(blob)
     under_way.scratch.look_out([1, 0])
     under_way.scratch.trace_reads(False)

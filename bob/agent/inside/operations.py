@@ -188,8 +188,8 @@ class Operations:
         time.sleep(seconds)
 
     def do_acknowledge(self, _text: str) -> None:
-        """Do nothing. An acknowledgement is an operation only because of the marks that the agent writes before and
-        after each operation: they show when the program acknowledged."""
+        """Do nothing. The agent writes a mark before and after each operation. The marks around this operation show
+        when the program acknowledged."""
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:

@@ -1,4 +1,5 @@
-"""Processes of scripts: their output, end and descendants, and the limits of their use of a guest or the host."""
+"""Processes of scripts: their output, their end, their descendants, and limits on the memory and the processes that
+they may use."""
 
 from __future__ import annotations
 
@@ -110,8 +111,8 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process has a child whose process id is not in ``but``. All orphans count, because this
-    process is a subreaper. This takes less time than a search of /proc."""
+    """Return whether this process has a child. Children whose process ids are in ``but`` do not count. All orphans
+    count, because this process is a subreaper. This takes less time than a search of /proc."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -124,7 +125,7 @@ def has_children(but: Set[int] = frozenset()) -> bool:
 
 
 def descendants(but: Set[int] = frozenset()) -> list[int]:
-    """Return the process ids of the descendants of this process, except those in ``but``."""
+    """Return the process ids of the descendants of this process. The ids in ``but`` are left out."""
     of = parents()
     found, new = [], [os.getpid()]
     while new:
@@ -144,8 +145,8 @@ def parents() -> dict[int, int]:
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Tell the kernel not to kill the agent when memory runs out. If ``modestly``, this is about the agent alone;
-    otherwise also about its ancestors, such as sshd."""
+    """Tell the kernel not to kill the agent when memory runs out. If ``modestly``, protect only the agent in this way;
+    otherwise protect its ancestors, such as sshd, too."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -169,9 +170,9 @@ def do_not_spare(pid: int) -> None:
 
 
 class ScriptBounds:
-    """The limits of a script that is about to start. Processes in ``but`` were running before, so their use does not
-    count. ``calls`` is the path of the file with strace's output, whose size is limited, too (empty: the script is not
-    traced)."""
+    """Limits for a script that is about to start: on its output, on the number of its processes, and, on the host, on
+    their memory. Processes with ids in ``but`` were running before, so the limits are not about them. The size of the
+    file ``calls``, which gets strace's output, is limited, too. (``calls`` is "" if strace does not run.)"""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
@@ -199,7 +200,7 @@ class ScriptBounds:
 def first_of_all() -> Iterator[None]:
     """Give this thread the highest priority during a ``with`` block that kills processes. Otherwise processes that
     start other processes would be faster than the thread that kills them. The agent in a sandbox may not raise its
-    priority; there one call kills all other processes."""
+    priority. Before the block, it therefore kills all other processes of the sandbox by a single call."""
     if is_on_host:
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):
@@ -218,8 +219,8 @@ def _size(path: str) -> int:
 
 
 def _all_tasks() -> int:
-    """Return the number of processes and threads in the guest; 0 if unknown. A walk through /proc would take too long
-    each time."""
+    """Return the number of processes and threads in the guest; 0 if unknown. This reads only /proc/loadavg, because it
+    would take too long to read the folder of each process."""
     with suppress(OSError, ValueError, IndexError):
         return int(read_text("/proc/loadavg").split()[3].partition("/")[2])
     return 0
@@ -249,7 +250,8 @@ def _took_too_much(others: set[int]) -> str:
 
 
 def _shared_out(others: set[int]) -> int:
-    """Return the bytes of memory, besides files, of all that a script started. A page that forks share counts once."""
+    """Return how many bytes of memory the processes of a script use. Pages of files do not count, and a page that
+    several processes share counts once. Processes with ids in ``others`` do not belong to the script."""
     taken = 0
     for pid in descendants(others):
         with suppress(OSError):

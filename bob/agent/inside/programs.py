@@ -1,6 +1,6 @@
-"""Run the scripts of a program under test: its setup, its workload and its checker. The first argument of each is the
-directory of the file system under test, which is also the working directory, except for the checker's. When a script
-ends, all processes that it started are killed."""
+"""Run the scripts of a program under test: its setup, its workload and its checker. The first argument of each script
+is the directory of the file system under test. The setup and the workload also have that directory as working
+directory; the checker does not. When a script ends, all processes that it started are killed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A disk in the guest's memory. It completes a bio on submission, while a loop device hands each bio to a kernel
 thread. The kernel's command line (``memmap=``, bob/guest/domain_xml.py) sets the memory aside for the kernel's driver
-of persistent memory (pmem), and the agent maps the same memory. A linear device-mapper target lies over pmem, because
-it counts sectors and turns each read into a bio, which pmem does not always do (``rw_page``)."""
+of persistent memory (pmem), and the agent maps the same memory. A linear device-mapper target lies over pmem. The
+target counts sectors, and turns each read into a bio, while pmem alone may read without a bio (``rw_page``)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The disks of a recording. The kernel's dm-log-writes lies over each disk, and logs the disk's writes. One timeline of
-bios is for all disks. After the work, bob waits until the disks are quiet."""
+"""The disks of a recording. The kernel's dm-log-writes lies over each disk, and logs the disk's writes. The bios of all
+disks are in one timeline. After the work, bob waits until the disks are quiet."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class RecordedDisks:
 
     def assemble(self) -> None:
         """Make the device at ``assembly.path`` from the disks. With layers, the kernel counts dirty pages for that
-        device and not for the disks, so :func:`give_history` treats that device."""
+        device and not for the disks, so this method calls :func:`give_history` for that device."""
         self.assembly.assemble()
         if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)

@@ -56,9 +56,10 @@ def narrator(narrates: bool) -> Callable[[str], None]:
 
 class Take:
     """One recording, on disks with a copy of the base image ``base`` and with the layers of the ``subject`` (a file
-    system and its disks). The recording is either of the work before the crash or, if ``after``, of the recovery after
-    the crash; the crash may take disks away. A ``with`` block traces the disks. It also traces the kernel events
-    ``more``, which are given with their filters."""
+    system and its disks). If ``after`` is false, the recording is of the work before the crash. If ``after`` is true,
+    it is of the recovery after the crash, when disks that did not survive the crash are missing. The kernel traces the
+    disks while a ``with`` block runs. ``more`` maps further kernel events to their filters; these events are traced,
+    too."""
 
     def __init__(
         self,
@@ -107,7 +108,8 @@ class Take:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
 
     def end_naturally(self) -> None:
-        """Wait until the disks are quiet. If the file system keeps its commits in memory, sync and wait again."""
+        """Wait until the disks are quiet. Some file systems (jfs) do not write a commit record until a sync waits for
+        it. If this is such a file system, sync and wait again."""
         self.settle()
         if self.subject.keeps_commits:
             os.sync()
@@ -145,12 +147,13 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the operations and the finish of a workload (``work``) on a copy of the base image ``base``. ``blob`` has
-    the data of the operations.
+    """Record the workload ``work`` on a copy of the base image ``base``. A workload consists of operations and a finish
+    (the operations that end it). ``blob`` has the data of the operations.
 
     The reply's header has the effective mount options, each disk's major and minor number, and stat's answers before
     and after the operations. The reply's blob has each disk's log and then the timeline; ``lengths`` has their lengths.
-    Last in the blob come the contents of the runs of sectors ``changed``, which are counted over all disks end to end.
+    The header's field ``changed`` lists the runs of sectors that changed, counted over all disks end to end. The new
+    contents of these runs are at the end of the blob.
     """
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
@@ -181,9 +184,10 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record the program's workload on a copy of the base image ``base``. Afterwards, wait until the disks are quiet.
-    The reply is like that of :func:`record`. Its timeline also has the return of each call that can write to a pipe.
-    Its blob ends with the workload's standard output and strace's output, and ``told`` and ``calls`` are their lengths.
-    ``pipe`` is the inode of the pipe that was the workload's standard output."""
+    The reply is like that of :func:`record`. Its timeline also shows when each system call returned that can write to a
+    pipe, because the program may acknowledge by such a call. Its blob ends with the workload's standard output and
+    strace's output, and ``told`` and ``calls`` are their lengths. ``pipe`` is the inode of the pipe that was the
+    workload's standard output."""
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:

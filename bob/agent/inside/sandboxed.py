@@ -59,7 +59,8 @@ def stay() -> None:
 
 
 def _forget_the_shell() -> None:
-    """Undo what this process has from the shell of bob's user, and a guest has not."""
+    """Undo settings that this process has inherited from the shell of bob's user: the umask, ignored signals and
+    limits. Then these settings are as in a guest."""
     import resource  # guests do without it
 
     os.umask(0o022)
@@ -76,7 +77,8 @@ class _Filter(ctypes.Structure):
 
 
 def _filter_calls() -> None:
-    """Refuse system calls that reach out of all namespaces, in this process and all that it starts."""
+    """Make the kernel refuse system calls whose effect goes beyond all namespaces. It refuses them to this process, and
+    to all processes that this process starts."""
     if os.uname().machine != "x86_64":
         raise OSError(errno.ENOSYS, "the filter of system calls is for x86-64")
     steps = _steps()
@@ -100,7 +102,8 @@ def _steps() -> list[tuple[int, int, int, int]]:
 
 
 def _put(blob: bytes, world: bool = False) -> Reply:
-    """Replace the program's files. In a sandbox, its scripts always run in a world over the root."""
+    """Replace the program's files. In a sandbox, the program's scripts always run in a *world* (a root file system of
+    their own), which lies over the sandbox's root."""
     return put_program(blob, world=True)
 
 

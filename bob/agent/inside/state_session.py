@@ -37,11 +37,11 @@ class StateSession:
     the payload (the data of all writes), and the outcomes that the host knows.
 
     Four lists have an item for each state of the present request. They are filled only if they were asked for.
-    ``traces`` has the pages of the trace of reads, and ``sectors_read`` the number of sectors that were read. ``left``
-    says what the mount of the state left in the ``stretches``, which are known parts of the device. ``elsewhere`` says
-    what the mount wrote outside of the stretches, except for what it wrote into ``exempt``. ``stretches`` and
-    ``exempt`` are flat lists of first sector and number of sectors; if ``exempt`` is None, ``left`` and ``elsewhere``
-    stay empty.
+    ``traces`` has the pages of the trace of reads, and ``sectors_read`` the number of sectors that were read. The
+    ``stretches`` are parts of the device that the host names. ``left`` has the contents of the stretches after the
+    mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches. Writes into ``exempt`` are left
+    out there. ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors; if ``exempt`` is None,
+    ``left`` and ``elsewhere`` stay empty.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class StateSession:
         scratch.accessed()
 
     def close(self) -> None:
-        """Undo the floor, so that the medium has the base image again."""
+        """Undo the writes of the floor, so that the medium has the base image again."""
         for sector, data in self.before_floor:
             self.medium.pristine.put(sector, data)
             self.medium.work.put(sector, data)
@@ -183,8 +183,8 @@ class StateSession:
         return error, repaired, tree
 
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
-        """Build the state that ``runs`` describe, call ``look``, and return its result. The state does not count as an
-        outcome."""
+        """Build the state that ``runs`` describe, call ``look``, and return its result. The session does not add the
+        result to its outcomes."""
         self.write(runs)
         with self.scratch.assembled():
             found = look()
@@ -228,8 +228,8 @@ class StateSession:
 
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
         """Recover the state, and run the program's checker on it. Return the checker's exit code (None: it took more
-        than ``seconds``) and output. ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if the
-        state does not mount."""
+        than ``seconds``) and output. ``told`` is what the program had printed before the crash. ``spoiler`` says how to
+        damage the state before the check (:func:`spoil_and_check`). Raises Denial if the state does not mount."""
         self.check()
         if number := self.mount():
             raise Denial(f"the crash state to check does not mount: {os.strerror(number)}")

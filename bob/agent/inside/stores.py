@@ -1,15 +1,16 @@
 """Detect a program's stores through shared mappings of files, which no system call shows.
 
-The process that reads strace's output gets the line of a call, and compares the mapped files with their last contents,
-before the program goes on (:class:`bob.agent.inside.strace_lines.Ahead`). Changes since the line before become a line
-of their own in front of the call's line, in the form of a ``pwrite64``::
+At each system call, the program waits until a process of bob has handled strace's line about the call
+(:class:`bob.agent.inside.strace_lines.Ahead`). Meanwhile that process compares the mapped files with their last
+contents. If a file has changed since the line before, the process writes a new line in front of the call's line. The
+new line has the form of a ``pwrite64``::
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
 If the call itself may have changed the file, the new line follows the call's line, and includes what the call wrote.
 The ``mmap`` of a watched mapping is renamed to ``mapped``. The order of stores is lost if two tasks store, or if one
-task stores while another one syncs. Then bob writes the line of the ``mmap`` again, under its own name, and stops
-watching the file."""
+task stores while another one syncs. In both cases, bob writes the line of the ``mmap`` once more, this time with the
+name ``mmap``, and stops watching the file."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 class StoreWatch(Ahead):
     """A process that copies strace's output from ``pipe`` to the file ``out``, and adds lines for stores in files below
-    ``root``. (``pipe`` is a path; entering a ``with`` block makes the named pipe.) The program and this process share
-    one processor."""
+    ``root``. (``pipe`` is the path of a named pipe, which is made at the start of a ``with`` block.) The program does
+    not run while this process handles a line, because the two share one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
@@ -64,8 +65,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file. It has its last content, and its mappings as (task, address, length). ``told`` is the name of the
-    file in strace's output, and ``line`` the line of its first ``mmap``."""
+    """A mapped file: its content at the last comparison, and its mappings as (task, address, length). strace's output
+    calls the file ``told``, and ``line`` is the line about its first ``mmap``."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -94,8 +95,9 @@ class MappedFile:
 
 
 class StoreFilter:
-    """A filter that adds lines for stores to strace's lines. If stack frames follow the line of a call, new lines must
-    come after them. Such lines wait in ``left``."""
+    """A filter that adds lines for stores to strace's lines. strace may write the stack frames of a call on the lines
+    after the call's line. A new line that must follow the call must also follow these frames. Until then the new line
+    is in the list ``left``."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())

@@ -1,4 +1,5 @@
-"""Lines of strace, read before the program under test goes on. The two halves of an interrupted call are joined."""
+"""Read strace's lines about the program under test. At each system call the program waits until bob has handled the
+line. If strace writes a call in two halves, because another call came between, bob joins the halves."""
 
 from __future__ import annotations
 
@@ -21,11 +22,12 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 
 class Ahead:
-    """A process that handles strace's lines before the program under test goes on. It calls ``copies``, which reads the
-    lines from ``pipe`` and returns 0 for success. (``pipe`` is a path; entering a ``with`` block makes the named pipe.)
+    """A process that handles strace's line about each system call of the program under test, while the program waits.
+    The process calls the function ``copies``, which reads the lines from ``pipe``, and returns 0 for success. (``pipe``
+    is the path of a named pipe, which is made at the start of a ``with`` block.)
 
     strace writes the line of a call before it lets the program go on. This process and the program share a processor,
-    and this process has the highest priority there. So it has handled the line when the program runs again.
+    and this process has the highest priority there. So the process has handled the line when the program runs again.
     """
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:

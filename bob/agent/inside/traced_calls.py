@@ -1,4 +1,5 @@
-"""The system calls that strace records. Some of them change something, and a paced program waits after those."""
+"""The system calls that strace records. Some of these calls change something. If bob slows the program down
+(:mod:`bob.agent.inside.pacing`), the program waits after each of these changes."""
 
 from __future__ import annotations
 

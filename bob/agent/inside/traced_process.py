@@ -45,7 +45,8 @@ Touched = tuple[bool, int, int]  # whether it is a read; the first sector, and t
 
 
 def _filter() -> bytes:
-    """Return the program that decides which calls stop (BPF; offsets of struct seccomp_data)."""
+    """Return the BPF program by which the kernel decides at which system calls it stops a process. (The offsets in the
+    BPF program are those of struct seccomp_data.)"""
     load, equal, above, end = 0x20, 0x15, 0x25, 0x06
     nr, arch, fd, fd_of_mmap = 0, 4, 16, 48
     count = len(_ASKED)
@@ -154,8 +155,8 @@ def _position(pid: int, fd: int) -> int:
 
 
 def _spawn_for(requests: socket.socket) -> NoReturn:
-    """Start programs until ``requests`` closes. The filter also holds for this process: after it, it reads and writes
-    only by calls that do not stop."""
+    """Start programs until ``requests`` closes. The kernel applies the filter to this process, too. Therefore, once the
+    filter is set, this process reads and writes only by system calls at which the filter stops nobody."""
     try:
         program = ctypes.create_string_buffer(_filter())
         about = struct.pack("=H6xQ", (len(program) - 1) // 8, ctypes.addressof(program))

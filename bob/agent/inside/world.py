@@ -27,8 +27,8 @@ def enter_world() -> None:
 
 
 def lay_over(lower: str, most: str, options: str = "") -> None:
-    """Make the world from the root ``lower``. ``most`` is the size of the file system for what scripts write there, in
-    the form of tmpfs(5). ``options`` are added to those of overlayfs."""
+    """Make the world from the root ``lower``. A tmpfs takes what scripts write to the world, and ``most`` is its size,
+    in the form of tmpfs(5). ``options`` are added to those of overlayfs."""
     for path in (MEMORY, WORLD):
         os.makedirs(path, exist_ok=True)
     mount_at("bob", MEMORY, "tmpfs", 0, f"size={most}")
