@@ -29,7 +29,8 @@ _OLDER: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordingDocument:
-    """A recording of a subject, as in a result document. The fields are those of :class:`ByRecording`."""
+    """A recording of a subject, as in a result document: the recorded workload, how it ends (``finish``), and its crash
+    states. Each field means the same as in :class:`ByRecording`."""
 
     name: str
     finish: str
@@ -40,8 +41,8 @@ class RecordingDocument:
 
 @dataclass(frozen=True, slots=True)
 class ByRecordingDocument:
-    """The verdict on a claim by the recording with the index ``recording``. The other fields are those of
-    :class:`ByRecording`."""
+    """The verdict on a claim by the crash states of one recording. ``recording`` is the index of this recording in the
+    document. The other fields mean the same as in :class:`ByRecording`."""
 
     recording: int
     verdict: Verdict

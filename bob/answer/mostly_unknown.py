@@ -1,5 +1,5 @@
-"""Notes about properties that hold although bob explored less than half of their torn states. Reports compute these
-notes, since a merged result has other numbers than its parts."""
+"""Notes about properties that hold, but for which bob explored less than half of the torn crash states. Reports compute
+these notes, since a merged result has other numbers than its parts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +11,14 @@ from bob.observe.unknown_torn import TornCause
 
 
 def notes_of(subject: SubjectResult) -> tuple[str, ...]:
-    """Return the notes of ``subject``, with those about torn states that bob did not explore."""
+    """Return the notes of ``subject``, and then notes about torn states that bob did not explore."""
     return (*subject.notes, *mostly_unknown(subject.answers))
 
 
 def mostly_unknown(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield notes about answers with the verdict HOLDS and less than half of the torn states explored. A note names the
-    recording with the most other torn states, and the main cause there. Yield none about an answer without any cause:
-    an older bob did not look for causes."""
+    recording with the most unexplored torn states, and the main cause why they are unexplored. Yield no note about an
+    answer whose recordings all lack a cause, because an older version of bob did not look for causes."""
     by_recording: defaultdict[tuple[str, str, TornCause | None, bool], list[str]] = defaultdict(list)
     for one in answers:
         if one.verdict is not Verdict.HOLDS or not one.states.is_mostly_torn_unknown:

@@ -43,8 +43,9 @@ def _configuration(document: Plain) -> dict[str, Any]:
 
 
 def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
-    """Return a cell of an older table as an answer. Its field ``searched`` is not read. That field marked a cell that
-    only a search broke: the verdict is FAILS, although no workload of the cell fails."""
+    """Return a cell of an older table as an answer. Its field ``searched`` is not read. That field marked a cell whose
+    property failed only in a search. Such a cell has the verdict FAILS, although none of the workloads that it lists
+    fails."""
     verdict, evidence = document["verdict"], document["evidence"]
     states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
     way = {"evidence": "" if evidence is None else evidence, "states": states, "witness": document["witness"]}
@@ -93,8 +94,8 @@ def _beside(kind: str, name: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_question(document: Plain) -> dict[str, Any]:
-    """Return the result of ``bob try`` as a ``bob.result/2``. The oldest documents lack ``finishes``, and have only the
-    finish in their workload."""
+    """Return the result of ``bob try`` as a ``bob.result/2``. A finish says how the workload ends. The oldest documents
+    lack the list ``finishes``; their only finish is a field of the workload."""
     made, workload = document["configuration"], document["workload"]
     alone = {"name": workload["finish"]["name"], **_only(document, "states", "unmountable"), "refused": None}
     finishes = document.get("finishes") or [alone]

@@ -21,8 +21,8 @@ UNMOUNTABLE, TROUBLE = "unmountable", "trouble"  # kinds of claims that bob chec
 
 
 def beside(kind: str, name: str, ways: Iterable[Way]) -> Answer:
-    """Return an answer to a question that the user did not ask, such as whether each crash state mounts. Its claim
-    fails in the ``ways``."""
+    """Return an answer to a question that the user did not ask, such as whether each crash state mounts. The verdict of
+    the answer is FAILS, and each of ``ways`` is a kind of crash state that breaks the claim."""
     return Answer(ClaimWords(kind, name), Verdict.FAILS, NOTHING, tuple(ways))
 
 
@@ -55,10 +55,12 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The common cause of the violations of one finding (docs/search.md). ``block`` is the kind of block whose loss
-    breaks the ``rule``, and ``fate`` is lost or torn. ``flush`` says where the flush was that should have saved the
-    block. These three are empty if no block was lost. If they are the same for two causes, the causes differ in the
-    ``call``, or in the ``kinds`` of changes that are missing after the crash."""
+    """The common cause of the violations of one finding (docs/search.md). ``rule`` is the sort of promise that was
+    broken, such as "durable". ``block`` is the kind of block whose loss breaks this promise, and ``fate`` says whether
+    the block was lost or torn. ``flush`` says where the flush was that should have saved the block. ``block``, ``fate``
+    and ``flush`` are empty if no block was lost. If no block was lost, or its kind is unknown, two further fields tell
+    causes apart. These are ``call``, the system call that the promise is about, and ``kinds``, the kinds of changes
+    that are missing after the crash."""
 
     rule: str
     block: str = ""
@@ -71,9 +73,9 @@ class Cause:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A finding of a search: the violations with one ``cause``, described by ``words``. These violations break the
-    ``rows`` (properties) of the table, and changes of the ``missing`` kinds are lost. ``shown_by`` is the number of
-    workloads that show such a violation; ``workload`` is the smallest of these workloads, with its ``evidence`` in one
-    line."""
+    properties that ``rows`` names. ``missing`` names the kinds of changes that the crashes lost. ``shown_by`` is the
+    number of workloads that show such a violation; ``workload`` is the smallest of these workloads, with its
+    ``evidence`` in one line."""
 
     cause: Cause
     words: str
@@ -94,8 +96,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Counts of a program's checks. ``windows`` counts the times between two outputs in which bob tried crashes.
-    ``trees`` counts distinct trees, and ``runs`` counts the runs of the checker."""
+    """Counts of a program's checks. A window is the time from one output of the program to the next, and ``windows``
+    counts the windows in which bob tried crashes. ``trees`` counts distinct trees, and ``runs`` counts the runs of the
+    checker."""
 
     windows: int
     trees: int
@@ -124,11 +127,12 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How much of a model was tried. ``tried`` counts crash states. A crash state is a set of micro-operations,
-    together with the output before the crash. The set is closed: it contains all micro-operations that must persist
-    before one of its own. ``is_all`` says that the model allows no other states. ``allowed`` is the number of all
-    states that it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that
-    real file systems leave and the model forbids."""
+    """How much of a model was tried. ``tried`` counts crash states. A crash state is a set of micro-operations that
+    persisted, together with the output before the crash. (A micro-operation puts one value into one place, such as a
+    name or a size.) The set is closed: if a micro-operation in the set needs another one to persist first, that one is
+    in the set, too. ``is_all`` says that the model allows no other states. ``allowed`` is the number of all states that
+    it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that real file
+    systems leave and the model forbids."""
 
     about: str
     operations: int
@@ -168,7 +172,7 @@ class SubjectResult:
 
     @classmethod
     def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:
-        """Return a result for the subject ``made``, without answers."""
+        """Return a result about the configuration ``made``, without answers."""
         options = made.mkfs_options, made.mount_options, effective_mount_options
         return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version, stack=made.stack)
 
@@ -186,8 +190,8 @@ class SubjectResult:
         return None if found is None else replace(found.ways[0], states=found.violations)
 
     def troubles(self) -> Iterator[tuple[TroubleKind, Way]]:
-        """Yield each kind of trouble that some crash states show although they mount. Each comes with these states, as
-        one way to break the claim that no state shows this trouble."""
+        """Yield each kind of trouble that some crash states show although they mount. Each kind comes with a way, which
+        stands for all states that show this trouble."""
         for answer in self.beside:
             if answer.claim.kind == TROUBLE:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
@@ -220,8 +224,8 @@ class SubjectResult:
 
 @dataclass(frozen=True, slots=True)
 class AskedProgram:
-    """The program that was tested. ``digest`` is a digest of all its files. ``refuses`` names kinds of damage: in the
-    trials, its checker refused a tree with this damage."""
+    """The program that was tested. ``digest`` is a digest of all its files. bob first tries the program's checker on
+    trees that are damaged on purpose. ``refuses`` names the kinds of damage that the checker detected."""
 
     name: str
     about: str
@@ -231,8 +235,9 @@ class AskedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a whole experiment. ``workload`` has the operations of ``bob try``, and the first of the finishes
-    (how the workload ends). ``protocols`` show what the program did, for each subject where that is known."""
+    """The result of a whole experiment. ``workload`` has the operations of ``bob try``, and their finish (how the
+    workload ends). If there were several finishes, it has the first one. ``protocols`` show what the program did, for
+    each subject where that is known."""
 
     run: Run
     environment: Environment

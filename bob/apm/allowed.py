@@ -24,9 +24,10 @@ NodePresence = dict[int, bool]
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """A set of ``clauses`` (promises of a model) that together forbid an observation. If there is only one clause, the
-    observation refutes it. If that clause is about two changes, it says that the change of graph node ``there`` needs
-    the change of node ``missing``. But the first change persisted, and the second did not. If instead a single cell
-    breaks the clause, both nodes are None, and ``about`` names the cell."""
+    observation refutes it. If that clause is about two changes, it says that the first change persists only if the
+    second does. But in the observation the first change persisted, and the second is missing. ``there`` is the graph
+    node of the first change, and ``missing`` is the graph node of the second. If instead a single cell breaks the
+    clause, both nodes are None, and ``about`` names the cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -35,8 +36,9 @@ class Conflict:
 
 
 class Implications:
-    """The consequences of facts about graph nodes, in a model with the clauses ``promised``. If a node persisted, so
-    did all nodes that it needs. If a node did not persist, neither did the nodes that need it."""
+    """The consequences of facts about the nodes of the dependency graph, in a model with the clauses ``promised``. (A
+    node stands for a micro-operation, for example; :mod:`bob.apm.dependencies`.) If a node persisted, so did all nodes
+    that it needs. If a node did not persist, neither did the nodes that need it."""
 
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         self.graph = graph
@@ -59,8 +61,8 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Add to ``known`` (by graph node: whether it persisted) what a reading of a cell says, and all that follows
-        from it. Return False if that contradicts ``known``."""
+        """Add to ``known`` what a reading of a cell says, and all that follows from it. ``known`` maps graph nodes to
+        True (persisted) or False. Return False if that contradicts ``known``."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -68,8 +70,8 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Return whether a reading of a cell agrees with ``known`` (by graph node: whether it persisted). ``known``
-        must already have all that follows from it."""
+        """Return whether a reading of a cell agrees with ``known``, which maps graph nodes to True (persisted) or
+        False. The caller must have added to ``known`` all that follows from its facts."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
@@ -154,8 +156,8 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
     """Return which graph nodes have persisted, and which have not, as far as the observation proves that in any model.
-    Also return the clauses that a single cell proves to be broken, whatever reading of it is true. With each clause
-    comes the name of that cell."""
+    Also return the clauses that are broken by every possible reading of some cell. With each clause comes the name of
+    that cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -177,8 +179,8 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return the ``promised`` clauses that the observation refutes, each by itself, because the observation says for
-    certain which changes persisted. Each comes as a conflict.
+    """Return a conflict for each of the ``promised`` clauses that the observation refutes by itself. To refute a
+    clause, an observation must leave no doubt which of the clause's changes persisted.
 
     A forbidden observation may also be ambiguous: only several clauses together forbid it. If so, the result is empty;
     see :func:`forbidding`."""

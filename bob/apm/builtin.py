@@ -1,6 +1,6 @@
-"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17). All models of Table 4 have atomic directory
-operations and atomic changes of a size. bob understands the papers' words "sync operations" as "everything before the
-sync"."""
+"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17). In all models of Table 4, directory
+operations are atomic, and so is each change of a file's size. The papers say that some changes persist before "sync
+operations". bob takes this to mean that each sync persists all such changes that came before it."""
 
 from bob.apm import clauses
 from bob.apm.clauses import Clause, matching

@@ -41,9 +41,9 @@ class Outcomes(Document, frozen=True):
 
 
 class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
-    """The check of all workloads of a run against a model: ``bob apm check --json``. ``promised`` is the number of
-    clauses that the model promises. ``tightness`` is the share of the allowed states that were observed. It covers only
-    workloads whose allowed states bob could count."""
+    """The check of all workloads of a run against a model. ``bob apm check --json`` prints it. ``promised`` is the
+    number of clauses that the model promises. ``tightness`` is the share of the allowed states that were observed. It
+    covers only workloads whose allowed states bob could count."""
 
     model: str
     run: str

@@ -15,7 +15,7 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 
 class Fill(StrEnum):
-    """Contents in a crash state where the data of a file is missing."""
+    """The bytes that a crash state shows where data of a file did not persist."""
 
     ZEROS = "zeros"
     STALE = "stale"
@@ -50,8 +50,9 @@ UNLESS_SYNCED = " unless-synced"  # the end of the name of an order that a sync 
 class Ordered:
     """The promise of an order between changes of two kinds. If any part of a change of the kind ``after`` persisted,
     then every earlier change of the kind ``before`` persisted as a whole. ``relation`` limits the promise to changes
-    that share a file, or a directory, or neither. If ``unless_synced``, the order has an exception: a sync of the later
-    change's file or directory may break it (ext3-fast of OSDI'14, section 4.6)."""
+    that share a file, or a directory, or neither. If ``unless_synced``, the order has an exception. A sync of the file
+    or directory of the later change may persist that change before the earlier one (ext3-fast of OSDI'14, section
+    4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -91,9 +92,9 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """The promise of an order between two ways to write changes (means). If any part of a change by ``after``
-    persisted, then all earlier changes by ``before`` persisted as a whole. The promise does not hold for a later change
-    whose file or directory some call syncs."""
+    """The promise of an order between changes that a file system writes in two ways. If any part of a change that it
+    writes in the way ``after`` persisted, then all earlier changes that it writes in the way ``before`` persisted as a
+    whole. The promise does not hold for a later change if some call syncs its file or directory."""
 
     before: Means
     after: Means
@@ -116,8 +117,8 @@ class InTurn:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The promise that a change of this kind persists all at once. If the unit is a block, only each file-system block
-    of the change persists all at once."""
+    """The promise that a change of this kind is atomic, which means that it persists as a whole or not at all. If the
+    unit is a block, only each file-system block of the change is atomic."""
 
     kind: ChangeKind
     unit: Unit
@@ -297,8 +298,9 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives from observations, in the order of a model file. It derives neither
-    ``JOURNALED`` and ``SYNCED``, nor variants of orders that have ``unless_synced``."""
+    """Return all clauses that bob derives from observations, in the order of a model file. bob does not derive the
+    clauses ``JOURNALED`` and ``SYNCED``. For each order, the result has the clause without ``unless_synced``, and not
+    the variant with it."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -314,7 +316,8 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """Return all clauses that a model file may have, but without the variants of orders that have ``unless_synced``."""
+    """Return all clauses that a model file may have, except one kind: for each order, the result has the clause without
+    ``unless_synced``, and not the variant with it."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 
@@ -349,21 +352,22 @@ def _is_like(name: str, text: str) -> bool:
 
 
 def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return the ``promised`` clauses. For each order among them, also return the weaker order with the exception that
-    a sync may break it."""
+    """Return the ``promised`` clauses. For each order among them, also return its weaker variant, which allows a sync
+    to break the order (``unless_synced``)."""
     orders = {replace(clause, unless_synced=True) for clause in promised if isinstance(clause, Ordered)}
     return frozenset(promised | orders)
 
 
 def without_exception(clause: Clause) -> Clause:
-    """Return ``clause``. If it is an order with the exception that a sync may break it, return the order without the
-    exception."""
+    """Return ``clause``. If it is an order that allows a sync to break it (``unless_synced``), return the stronger
+    order without this exception."""
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
     """Return the ``promised`` clauses that also hold for a file whose changes the file system has written into a log.
-    The clauses are those of a model without :data:`OWN_FIRST`, where some orders do not hold for such a file."""
+    The clauses are those of a model without the clause :data:`OWN_FIRST`. In such a model, some orders do not hold for
+    such a file."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
@@ -383,7 +387,7 @@ def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
     """Return the clauses that are stronger than ``clause``. A crash state that refutes ``clause`` also refutes each of
-    them."""
+    these stronger clauses."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

@@ -35,7 +35,7 @@ def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) ->
 
 
 class _Counter:
-    """A counter of closed sets. After ``most`` steps, it stops to count exactly, and gives lower bounds."""
+    """A counter of closed sets. After ``most`` steps, it no longer counts exactly, but gives lower bounds."""
 
     def __init__(self, lattice: Lattice, most: int) -> None:
         self._lattice, self.left = lattice, most

@@ -39,9 +39,9 @@ class StateSession:
     Four lists have an item for each state of the present request. They are filled only if they were asked for.
     ``traces`` has the pages of the trace of reads, and ``sectors_read`` the number of sectors that were read. The
     ``stretches`` are parts of the device that the host names. ``left`` has the contents of the stretches after the
-    mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches. Writes into ``exempt`` are left
-    out there. ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors; if ``exempt`` is None,
-    ``left`` and ``elsewhere`` stay empty.
+    mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches and outside of ``exempt``.
+    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors; if ``exempt`` is None, ``left``
+    and ``elsewhere`` stay empty.
     """
 
     def __init__(
