@@ -1,4 +1,5 @@
-"""The printing of the table of a run: the cells of each configuration, the evidence, and how it was measured."""
+"""The printing of the table of a run: the verdict for each property of each configuration, the evidence, and the
+conditions of the measurement."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -32,8 +33,8 @@ STATES_MEAN = (
 
 
 def print_result(console: Console, result: Result, run: Path) -> None:
-    """Print ``result``, whose witnesses are in ``run``. If it has one configuration, print everything about it. If it
-    has several, print a table of them, and notes."""
+    """Print ``result``. Its witnesses are in the folder ``run``. If the result has one configuration, print everything
+    about this configuration. If the result has several, print a table with a column for each, and notes."""
     if len(result.subjects) > 1:
         _print_several(console, result, run)
     elif result.subjects:
@@ -75,8 +76,9 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
 
 
 def _several_findings(states: Sequence[int]) -> str:
-    """Return a phrase for one or several findings of the same kind, as the beginning of a sentence. ``states`` has the
-    number of crash states of each finding. These numbers are not added, since findings may share crash states."""
+    """Return the beginning of a sentence about one or several findings of the same kind, for example "3 findings of 2
+    to 5 crash states each:". ``states`` has the number of crash states of each finding. These numbers are not added,
+    since findings may share crash states."""
     if len(states) == 1:
         return plural(states[0], "crash state")
     least, most = min(states), max(states)
@@ -85,7 +87,8 @@ def _several_findings(states: Sequence[int]) -> str:
 
 
 def _by_reason(answers: Iterable[Answer]) -> dict[tuple[Verdict, str], list[str]]:
-    """Return the names of the properties whose cells are unknown or skipped, grouped by verdict and reason."""
+    """Return the names of the properties whose verdict is unknown or skipped. The keys are the verdict and the reason
+    for it."""
     names: dict[tuple[Verdict, str], list[str]] = {}
     for cell in answers:
         if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
@@ -129,7 +132,8 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
 
 
 def _print_grids(console: Console, column: SubjectResult, run: Path) -> bool:
-    """Print the grids of a configuration. Return whether there are any."""
+    """Print the grids of a configuration (a grid is a table of properties). Return whether the configuration has any
+    grid."""
     found = grids(column)
     if found:
         _print_title(console, column)
@@ -163,8 +167,8 @@ def _table(column: SubjectResult) -> Table:
 
 
 def tally(cell: Answer) -> str:
-    """Return in words how many workloads tested the property of ``cell``. For a × or a ?, also say how many of these
-    workloads have this verdict."""
+    """Return in words how many workloads tested the property of ``cell``. If the property fails (or is unknown), also
+    say in how many of these workloads it fails (or is unknown)."""
     asked = len(cell.recordings)
     if not asked or cell.verdict is Verdict.SKIPPED:
         return ""
@@ -231,7 +235,8 @@ def _mounted(result: Result) -> str:
 
 
 def _exhausted(result: Result) -> str:
-    """Return in words for how many of the properties that hold bob explored every legal state of whole writes."""
+    """Return in words how many of the verdicts "holds" rest on every legal crash state without torn writes. Return an
+    empty text if none does."""
     held = [cell for cell in result.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in held)
     return f"; {whole} of {len(held)} holds cover{'s' if whole == 1 else ''} every whole state" if whole else ""

@@ -52,8 +52,8 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def raised(text: str) -> str:
-    """Return ``text`` with the exponents of powers of two as superscript characters. Attributes of HTML may contain
-    such characters, but not a <sup> element."""
+    """Return ``text`` with the exponents of powers of two as superscript characters, such as 2²⁰ for 2^20. A <sup>
+    element would not do, since an attribute of HTML must not contain an element."""
     return re.sub(r"(?<![\w.])2\^(\d+)", lambda found: "2" + found[1].translate(_RAISED), text)
 
 

@@ -19,10 +19,11 @@ from bob.workload.operations import Operation, Workload
 
 
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
-    """Return the page of ``witness``. Commands on the page name the file ``path``. Three arguments are URLs relative to
-    the page: ``table`` is the page of the table, ``home`` is a site's folder, and ``download`` is the witness itself
-    (or :func:`in_link` of it). ``cell`` is the id of the section about the witness's cell on the page of the table.
-    Each of these four may be empty."""
+    """Return the page of ``witness``. Commands on the page name the file ``path``. The page has links; their URLs are
+    relative to the page. ``table`` is the URL of the page with the table of verdicts, and ``cell`` is the id of the
+    section of that page about the broken property. ``home`` is the URL of the folder of a web site. ``download`` is the
+    URL of the witness itself, or a data URL from :func:`in_link`. If one of these arguments is empty, the page lacks
+    the link."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]
@@ -60,8 +61,8 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
 
 
 def witness_text(path: Path) -> str:
-    """Return the document of the witness ``path``, which may be in a bundle. Raise as
-    :func:`bob.witness.bundle.load`."""
+    """Return the text of the witness ``path``. The witness may be a file, or a part of a bundle (a file with many
+    witnesses). Raise the errors of :func:`bob.witness.bundle.load`."""
     return documents.sealed(documents.text(bundle.load(path))).decode()
 
 
@@ -71,6 +72,6 @@ def in_link(text: str) -> str:
 
 
 def _forms(operations: list[Operation]) -> list[tuple[str, str]]:
-    """Return the syntax and the meaning of the operations. Each kind of operation in ``operations`` occurs once."""
+    """Return the syntax and the meaning of each kind of operation that occurs in ``operations``."""
     verbs = dict.fromkeys(write_one(one).split(maxsplit=1)[0] for one in operations)
     return [(GRAMMAR[verb].usage, GRAMMAR[verb].does) for verb in verbs]

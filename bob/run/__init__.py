@@ -2,12 +2,14 @@
 
 option_table, option_paths, option_values    the options that several commands share, and their values
 requests, guest_images         requests and guest images, made from options
-agents, pool, pipeline         a guest with bob's agent; guests side by side; recordings and observations in them
-prober, matrix, search         a probe or a quick question; a set of configurations; lots (batches) of workloads
+agents, pool, pipeline         one guest with bob's agent; several guests side by side; the recordings and
+                               observations that they make
+prober, matrix, search         a probe or a question about one workload; a set of configurations; a search, which runs
+                               workloads in batches ("lots")
 programs                       a program under test
 parts, program_parts           a run divided into parts, and a program's run divided into parts
 cluster, parcels, parcel_process    parts of a run on the workers of a Dask cluster, with their files
-recoveries, model_change       crashes during recovery; what another model changes for a program
+recoveries, model_change       crashes during recovery; the vulnerabilities of a program by a model and a changed model
 replay, export, shrink         a witness shown again, exported as a log, or made smaller
 witness_image                  the guest images for witnesses
 interrupts                     Ctrl-C, and the end of all guests

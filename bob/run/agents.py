@@ -1,6 +1,6 @@
-"""Opens a guest with bob's agent in it. bob boots the guest, or the user gives a machine
-(:mod:`bob.guest.given_machine`). A sandbox on the host may replace a guest that only checks trees
-(:mod:`bob.sandbox`)."""
+"""The opening of a guest (a virtual machine) with bob's agent in it. The agent is a program that carries out bob's
+requests in the guest. bob boots the guest, or the user gives a machine (:mod:`bob.guest.given_machine`). If the agent
+only has to check trees of files, it may run in a sandbox on the host instead of a guest (:mod:`bob.sandbox`)."""
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -21,9 +21,10 @@ from bob.sandbox.bubblewrap import owner
 
 
 class KeptGuests:
-    """Guests of a hypervisor that bob keeps with their agents, and uses again until the block ends. Several threads may
-    use one object. A guest is not kept if its agent failed, or if its user raised an error. A guest in virtual time is
-    not kept either, since each recording needs a fresh one."""
+    """A context manager that keeps guests of a hypervisor for further use. When a caller no longer needs a guest, bob
+    keeps it with its running agent for the next caller. All guests end with the ``with`` block. Several threads may use
+    one object. A guest is not kept if its agent failed, or if the caller raised an error. A guest in virtual time is
+    not kept either, since each recording needs a fresh guest."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor
@@ -75,8 +76,8 @@ AnyGuests = GuestSource | KeptGuests | Sandboxes
 
 
 def unshared(guests: AnyGuests) -> AnyGuests:
-    """Return a source of fresh guests that are used only once. A program under test needs such guests, since its
-    scripts may change anything in their guest."""
+    """Return a source of guests that does not keep a guest for the next caller. A program under test needs such a
+    source, since its scripts may change anything in their guest."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
 
@@ -110,15 +111,16 @@ def guests_of(
 
 
 def jobs_for(name: str, asked: int | None) -> int:
-    """Return how many guests run side by side: ``asked``, or else as many as fit on this host. A machine that the user
-    gives is a single guest."""
+    """Return how many guests shall run side by side. If ``name`` is a machine that the user gives, it is the only
+    guest. Otherwise there are ``asked`` guests; if ``asked`` is None, there are as many as fit on this host."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 
 @contextmanager
 def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
-    """Open an agent in a guest of ``image``. The guest has the disk ``world``, which contains the packages of a program
-    under test. If its clock is virtual, the guest runs only while the agent works on a request."""
+    """Open an agent in a guest of ``image``. ``world`` is a disk for the guest with the packages that a program under
+    test needs (None: no such program). If ``clock`` is virtual, the guest runs only while the agent works on a
+    request."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
             yield agent

@@ -1,7 +1,7 @@
-"""Runs a program's checker on the trees that models allow, in guests or in sandboxes on the host. If it runs in
-sandboxes, guests run it again on some of the trees, to control the answers from the host. For each way to break the
-program, these are the first tree, and the first tree of each class of reasons why the program breaks. In addition,
-there is a sample of all trees."""
+"""The runs of a program's checker on the trees of files that models of file systems allow after a crash. The checker
+runs in guests, or in sandboxes on the host. If it runs in sandboxes, it runs again in guests on some of the trees, so
+that bob can compare the answers. One part of these trees are examples of each way to break the program: the first tree,
+and the first tree for each kind of reason why the program breaks. The other part is a random sample of all trees."""
 
 from __future__ import annotations
 
@@ -40,11 +40,13 @@ Ends = tuple[Mapping[str, Node], Mapping[str, Node]]  # the trees after the setu
 
 @dataclass(slots=True)
 class Checkers:
-    """The machines that run the checker of ``program``. ``hands`` are these machines: the ``guests`` themselves, or
-    sandboxes on the host. ``jobs`` of them work side by side. ``root`` is the root directory of each tree.
-    ``why_guests`` is the reason that bob does not use sandboxes; it is empty if the user wants guests. ``controlled``
-    has the digests of trees for which a guest and the host gave the same answer. If they once gave different answers,
-    ``differing`` says how."""
+    """The machines that run the checker of ``program``. ``hands`` is the source of these machines. It is the same
+    object as ``guests``, or a source of sandboxes on the host. ``jobs`` is the number of machines that work side by
+    side. ``root`` is the root directory of each tree. ``why_guests`` is the reason that bob does not use sandboxes; it
+    is empty if the user wants guests. ``controlled`` has the digests of trees for which the checker in a guest and on
+    the host gave the same answer. ``differing`` says how they gave different answers, or why guests could not check; it
+    is None as long as neither happened. ``is_worded_otherwise`` says that the same answer once had other words in a
+    guest."""
 
     program: Program
     root: Node
@@ -71,9 +73,10 @@ class Checkers:
 
 
 class TriedStates:
-    """The states of ``tries`` that bob tried: ``states``, at most ``most``. No two of them have the same tree and
-    output. ``runs`` is how often the checker ran for them. ``lost`` says why some states were not checked, and
-    ``disagreed`` says why bob does not trust the checker."""
+    """The crash states of a model that bob tried: for each, the checker judges the state's tree of files and the
+    program's output. ``tries`` yields the states, and bob tries at most ``most`` of them. ``states`` has the tried
+    states. No two of these have the same tree and output. ``runs`` is how often the checker ran. ``lost`` says why some
+    states were not checked, and ``disagreed`` says why bob does not trust the checker."""
 
     def __init__(
         self, checkers: Checkers, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer], random: Random
@@ -96,7 +99,8 @@ class TriedStates:
 
     @property
     def without(self) -> list[str]:
-        """The names of the extended attributes that bob could not give to a built tree."""
+        """The names of extended attributes that the model's trees have, but that bob could not set when it built a tree
+        for the checker."""
         return sorted({name for builder in self._builders.values() for name in builder.without})
 
     @property
@@ -121,9 +125,10 @@ class TriedStates:
             self._why_left, self.lost = queue.lost, None
 
     def control(self, title: str, shown: Iterable[int]) -> bool:
-        """Let guests check trees that the host has checked. These are the trees of some states; ``shown`` has the
-        indexes of the states. The first call also checks a sample, and the states that the host could not check. Return
-        whether the caller must judge again: a guest's answer replaces the host's, and may differ from it."""
+        """Let guests check trees again that the host has checked. ``shown`` has the indexes in ``states`` of the states
+        whose trees they check. The first call also checks a sample, and the states that the host could not check.
+        Return whether an answer has changed, so that the caller must judge again. An answer may change because the
+        answer of a guest replaces the answer of the host."""
         if not self._checkers.is_on_host:
             return False
         chosen = [self.states[place] for place in shown]
@@ -147,8 +152,8 @@ class TriedStates:
         return [self._answers.get(digest) for digest in trees], self.disagreed, self.lost
 
     def _sample(self) -> list[ModelState]:
-        """Return some of all tried states, drawn at random. Guests may have checked some of their trees already, for
-        another model."""
+        """Return some of the tried states, drawn at random. The sample may contain trees that guests have already
+        checked for another model."""
         ended = [one for one in self.states if one.digest in self._answers and not self._has_hung(one)]
         most = max(SAMPLED * self._checkers.jobs, -(-len(ended) // SHARE))
         return self._random.sample(ended, min(most, len(ended)))
@@ -221,9 +226,10 @@ def _differing(on_host: int | None, in_guest: int | None) -> str:
 
 
 def checkers_for(guests: ProgramGuests, case: ProgramCase, ends: Ends, checks: CheckPlace, jobs: int) -> Checkers:
-    """Try the checker on built trees, in a guest and on the host, and return the machines that shall run it. Raise
-    CannotBeModelled if the checker judges a built tree otherwise than the real tree. Raise GuestError if the user wants
-    the checker to run on the host, and it cannot."""
+    """Try the checker on trees that bob built, in a guest and on the host, and return the machines that shall run it.
+    ``ends`` has the program's trees after the setup and after a clean end. The trial uses copies of these, and damaged
+    copies. Raise CannotBeModelled if the checker refuses an undamaged copy, or accepts a damaged one. Raise GuestError
+    if the user wants the checker to run on the host, but it cannot run there."""
     in_guest = _tried(guests, case, ends)
     _check(case, in_guest)
     by_guests = Checkers(case.work, root_of(ends[0]), jobs, guests, guests)
