@@ -1,7 +1,9 @@
-"""Runs parcels on the workers of a Dask cluster. A *parcel* is a part of a run with its files (bob/run/parcels.py). bob
-sends out the parcels, sends one again if its worker is lost, and collects the results. A worker starts a process for
-each parcel (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves out a worker whose
-environment differs from the run's, for example in its kernel or its QEMU."""
+"""The work of a run on the workers of a Dask cluster. A *part* of a run is a piece of its work, such as some of its
+workloads. A *parcel* is a part together with the files that a worker needs for it (bob/run/parcels.py). bob sends the
+parcels to the workers, and collects the results. If bob loses a worker, it sends the worker's parcel to another worker.
+A worker starts a process for each parcel (bob/run/parcel_process.py), and sends messages about its progress as events
+of Dask. All workers of a run must have the same environment, for example the same kernel and QEMU. bob does not use
+other workers."""
 
 import json
 import pickle
@@ -41,7 +43,7 @@ ParcelEvent = tuple[str, str, str, Sequence[Sequence[str | int]]]  # parcel, att
 
 
 def work(parcel: Parcel) -> ParcelResult:
-    """Do ``parcel`` in a process of its own. Dask calls this function in a worker."""
+    """Do the work of ``parcel`` in a new process. Dask calls this function in a worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -62,8 +64,9 @@ def work(parcel: Parcel) -> ParcelResult:
 def in_a_process(
     parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
-    """Do ``parcel`` in a new process. ``process`` is the command that starts it; it works in the empty ``folder``. End
-    the process when ``is_wanted`` says that the parcel is no longer wanted. Pass the progress to ``tell``."""
+    """Do the work of ``parcel`` in a new process. ``process`` is the command that starts the process, and ``folder`` is
+    an empty folder for its files. Pass its progress messages to ``tell``. When ``is_wanted`` returns False, end the
+    process."""
     if not is_wanted():
         return ParcelResult(b"", stopped=True)
     began = time.monotonic()
@@ -180,9 +183,9 @@ class Workers:
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do the parts of a run, until no part is ready and no part is at work. Even if an error ends this method,
-        finished work is kept. Raise GuestError if no present worker can do a part, and the errors of
-        :meth:`bob.run.parts.PartedRun.take`."""
+        """Let the workers do all parts of a run. Return when all parts have ended and ``parts`` has no further part. If
+        an error ends this method, it still keeps the finished work. Raise GuestError if no present worker can do a
+        part. Raise also the errors of :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -223,8 +226,8 @@ class Workers:
             return handed.part, piece
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
-        """Have all workers end their guests. Yield the parts that were at work and whose finished work comes back in
-        time."""
+        """Have all workers end their guests. Each worker then sends back the finished work of its unfinished part.
+        Yield the parts with this work, as far as it arrives in time."""
         self._progress.step("waiting for the workers to end their guests")
         with suppress(Exception):  # if the cluster is gone, keep the finished work that is here
             self._client.run(_end, self._run, on_error="ignore")
@@ -335,8 +338,9 @@ class Workers:
                 self._progress.finished(title, numbers[0])
 
     def _undo(self, handed: _HandedPart) -> None:
-        """Take back the crash states that a failed attempt has reported, so that the next attempt can report them
-        again. The states of finished workloads stay counted, since the next attempt skips these workloads."""
+        """Subtract from the progress the crash states that a failed attempt at a part has counted, since the next
+        attempt will count them again. The states of finished workloads stay counted, since the next attempt skips these
+        workloads."""
         handed.attempt = ""
         for title in [title for title in handed.states if title not in handed.finished]:
             self._progress.observed(title, -handed.states.pop(title))
@@ -349,7 +353,7 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
     """Open the cluster whose scheduler has this ``address``, for the run with the identity ``run``. Raise
-    MissingProgramError without dask.distributed, and UsageError if no scheduler answers."""
+    MissingProgramError if dask.distributed is not installed, and UsageError if no scheduler answers."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

@@ -1,5 +1,7 @@
-"""Exports the writes of a witness's workload as a log for xfstests' ``replay-log``. A witness lacks most writes, so bob
-records its workload again. In virtual time, the writes nearly always come in the same order, with other time stamps."""
+"""The export of a witness (a recorded crash) for the tool ``replay-log`` of xfstests. The export is a log with all
+writes of the witness's workload. The file of a witness does not contain all of them, so bob records the workload again.
+The guest runs in virtual time. The disk then nearly always gets the same writes in the same order, but the time stamps
+in their data differ."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +29,10 @@ ATTEMPTS = 5  # most recordings, until one has the crash of the witness
 @dataclass(frozen=True, slots=True)
 class LogCrash:
     """The place of a witness's crash in a log. ``entry`` is the index of the log entry that marks the crash. The crash
-    state lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. If
-    replaying the first entries of the log makes the crash state, ``prefix`` is their number; otherwise it is None.
-    ``other`` counts the sectors that differ from the witness, for example by time stamps."""
+    state lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. Perhaps a
+    replay of the first N entries alone leads to the crash state. ``prefix`` is then N, otherwise None. ``other`` is the
+    number of sectors that have other data in this crash state than in the witness, for example because of time
+    stamps."""
 
     entry: int
     lost: tuple[int, ...]
@@ -40,8 +43,8 @@ class LogCrash:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
-    """The log of the workload of ``witness``, as the entries ``steps``. ``crash`` says where the crash is in the log.
-    It is None if the new recording does not have this crash."""
+    """The exported log. ``steps`` are the entries of the log: the writes of the workload of ``witness``. ``crash`` says
+    where the crash is in the log. It is None if the crash state is not possible in the new recording."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]
@@ -50,8 +53,9 @@ class ExportedLog:
 
 def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> ExportedLog:
     """Record the workload of the witness ``path`` again, and return its log. Raise RecordingError if the recording is
-    inconsistent. Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError if the
-    claim cannot be exported, or if the kernel is of another series and ``any_kernel`` is not set."""
+    inconsistent. Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError if bob
+    cannot export a witness of this kind. Raise UsageError also if the kernel in the image is of another series than
+    that of the witness, unless ``any_kernel`` is set."""
     found = read(path)
     if (refusal := found.claim.no_export) is not None:
         raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
@@ -78,7 +82,8 @@ def record_again(agent: Agent, witness: Witness) -> Case:
 
 
 def exported(witness: Witness, case: Case) -> ExportedLog:
-    """Return the log of the recording ``case``, with the crash of ``witness`` if the recording has this crash."""
+    """Return the log of the recording ``case``. The log has the crash of ``witness`` if its crash state is possible in
+    the recording."""
     plan, state = case.plan, witness.state
     if not _has(case, witness):
         return ExportedLog(witness, steps(plan.trace), None)

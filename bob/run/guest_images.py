@@ -23,9 +23,10 @@ def asked_images(
     recovery_crashes: int = 0,
     progress: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """Return the names of the images, in order, each once. For --kernel or --kernel-tree, build the image, with the
-    kernel modules that ``fs`` need. For --guest, return the machine's address. ``progress`` gets a line for each step.
-    Raise UsageError if options contradict each other."""
+    """Return the names of the guest images that the options ask for. Without further options, these are ``images``
+    without repetition. For --kernel or --kernel-tree, build an image with this kernel and the modules that the file
+    systems ``fs`` need, and return its name. For --guest, return the address of the user's machine. ``progress`` gets a
+    line for each step. Raise UsageError if options contradict each other."""
     from bob.guest.given_machine import is_machine
     from bob.image import load_recipe
     from bob.image.cache import OWN

@@ -14,8 +14,9 @@ from bob.sandbox import bubblewrap
 
 
 class CheckerSandboxes:
-    """A sandbox for each worker, over the root of ``image``. If the run is not ``wanted``, or the machine cannot make
-    one, guests run the check. A step of ``progress`` says why."""
+    """A set of sandboxes, one for each worker (a thread of the run that works with guests). The root directory in a
+    sandbox is that of ``image``. If ``wanted`` is false, there are no sandboxes, and guests run the check. Guests also
+    run it if this machine cannot make a sandbox; a message to ``progress`` then says why."""
 
     def __init__(self, image: Image, wanted: bool, progress: Progress) -> None:
         self._image, self._progress = image, progress

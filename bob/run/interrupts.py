@@ -1,6 +1,6 @@
-"""Ctrl-C on the command line and in Python. A notebook goes on after Ctrl-C, so all guests must end with the
-interrupted call. At some instants a guest runs and no ``with`` block would end it. So an interrupted call kills all
-guests that remain."""
+"""Ctrl-C on the command line and in Python. In a notebook, Ctrl-C ends only the current call of bob, and Python runs
+on. So the interrupted call must end all its guests. ``with`` blocks end guests, but Ctrl-C may come at an instant when
+a guest runs outside such a block. So the interrupted call kills all guests that still run."""
 
 import signal
 import threading
@@ -15,8 +15,9 @@ _SAME = 1.0  # seconds: signals within this time count as one
 
 
 class Interrupts:
-    """A signal handler. The first signal raises KeyboardInterrupt. A signal that comes a second or more later calls
-    ``again``. ``since`` is the time of the first signal (host seconds; None: no signal yet)."""
+    """A signal handler. The first signal raises KeyboardInterrupt. Each signal that comes at least one second after the
+    first calls the function ``again``. ``since`` is the time of the first signal (host seconds; None: no signal
+    yet)."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self.since: float | None = None
@@ -32,8 +33,8 @@ class Interrupts:
 
 
 class Begun:
-    """Finds the run directory of a run that begins after this object is made. The directory is ``folder``. If
-    ``folder`` is None, it is a new directory in ``runs``."""
+    """A finder for the directory of a run. The caller makes this object before the run begins. The run directory is
+    ``folder``. If ``folder`` is None, the run makes a new directory in ``runs``."""
 
     def __init__(self, folder: Path | None, runs: Path) -> None:
         self._folder, self._runs = folder, runs
@@ -49,8 +50,8 @@ class Begun:
 
 @contextmanager
 def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
-    """If Ctrl-C ends the block, add a note to the exception that says how Python resumes the run. The run directory is
-    ``folder``, or a new directory in ``runs`` if ``folder`` is None."""
+    """Add a note to the exception if Ctrl-C ends the ``with`` block. The note says which call in Python resumes the
+    run. The run directory is ``folder``, or a new directory in ``runs`` if ``folder`` is None."""
     begun = Begun(folder, runs)
     try:
         yield
@@ -67,9 +68,9 @@ class _Calls:
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """If the block raises an error, end all guests of this process, unless another such block is still open. In the
-    main thread, the first Ctrl-C raises KeyboardInterrupt, and another ends all guests at once. A signal handler that
-    the process has set stays in place."""
+    """End all guests of this process if the ``with`` block raises an error. But let them run if another thread is still
+    inside a block of this function. In the main thread, the first Ctrl-C raises KeyboardInterrupt, and a second Ctrl-C
+    ends all guests at once. If the process has set a signal handler of its own, this function does not replace it."""
     with _Calls.lock:
         _Calls.open += 1
     try:
@@ -105,8 +106,8 @@ def _interruptible() -> Iterator[None]:
 
 
 def _kill_guests() -> None:
-    """End all guests that this process started in its own libvirt. Code that uses such a guest then sees that the guest
-    is lost."""
+    """End all guests that this process started in bob's own libvirt. Code that uses such a guest then sees that the
+    guest is lost."""
     from bob.guest.root import Root
 
     with suppress(OSError):

@@ -1,11 +1,12 @@
 """A matrix: a set of configurations, probed one after the other, or side by side on a cluster. Each configuration gives
 a column of the result table.
 
-On a cluster, bob divides a column into parts, which have some of its workloads each. A worker has one or more places,
-and a place does one part at a time. There are about PARTS_PER_PLACE parts for each place. A run makes each base image
-(the file system with its initial tree) once, since the kernel writes random data into it. So the first part of a column
-has one workload for each initial tree, and makes the base images. Later parts get the base images from bob. The last
-part has the whole column: its worker crashes recoveries, and judges."""
+On a cluster, bob divides the workloads of a column into parts. A worker can do one or more parts at the same time: it
+has as many places. There are about PARTS_PER_PLACE parts for each place. A base image is a file system with the initial
+tree of a workload. The kernel writes random data into a base image, so all workloads with the same initial tree must
+use the same image. Therefore the first part of a column has one workload for each initial tree, and makes the base
+images. Later parts get these images from bob. The last part is about the whole column. Its worker crashes the
+recoveries of crash states if the user asks for that, and judges the recordings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -97,8 +98,8 @@ def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result
 
 @dataclass(slots=True, eq=False)
 class _MatrixColumn:
-    """A column of the table. ``waiting`` lists the numbers of workloads that no worker has yet. ``in_hand`` is the
-    number of parts that workers have."""
+    """A column of the table. ``waiting`` lists the numbers of the workloads that bob has not yet given to a worker.
+    ``in_hand`` is the number of parts that workers are doing."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -134,8 +135,8 @@ class _MatrixColumn:
             yield RunPart(self.run, title, self.request.host, tuple(numbers))
 
     def _without_base(self, numbers: Sequence[int]) -> list[int]:
-        """Return the workloads whose base image must still be made. ``numbers`` are the numbers of the workloads to
-        look at. If several of them have the same initial tree, return only the number of the first."""
+        """Return those of ``numbers`` whose workloads still lack a base image. ``numbers`` are numbers of workloads. If
+        several workloads need the same base image, return only the number of the first."""
         first: dict[str, int] = {}
         for number in numbers:
             workload = self.workloads[number]
@@ -161,8 +162,8 @@ class _MatrixParts:
                 yield part
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a part has ended. If no worker could do the part, its workloads are lost, and ``--resume`` tries
-        them again."""
+        """Note that ``part`` has ended. If no worker could do the part, the answers of its workloads are unknown.
+        ``--resume`` can then try these workloads again."""
         [column] = [one for one in self._columns if one.run.path == part.run.path]
         column.in_hand -= 1
         if column.result is not None:  # the configuration was refused in another part

@@ -1,4 +1,5 @@
-"""The answers of models for a program that is recorded once, and the changes that another model makes to them."""
+"""The vulnerabilities of a program on models of file systems, and the comparison of two models. bob records the program
+once, on a real file system, for all models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,8 +23,8 @@ def answers_by_models(
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
-    """Record ``program`` once, and return the answers of ``models``. bob does not explore crash states of the
-    recording. The directory ``out`` keeps the run."""
+    """Record ``program`` once, and return the answers for ``models``. Do not explore crash states of the real file
+    system that the recording was made on. Keep the run in the directory ``out``."""
     where, paces, deep = FileSystemOptions(), (Pace.UNDISTURBED,), how.exploration
     requests = program_requests(
         program, (RECORDED_ON,), where, paces, deep, how.image, how.guests, checks=checks, progress=progress.step
@@ -35,7 +36,7 @@ def answers_by_models(
 def model_change(
     program: Program, models: tuple[Model, Model], how: ProgramRunOptions, checks: CheckPlace, progress: Progress
 ) -> Change:
-    """Record ``program`` once, and compare it with two models. Return which vulnerabilities of the program the second
-    model adds to those of the first, and which it mends."""
+    """Record ``program`` once, and find its vulnerabilities on two models. Return which vulnerabilities it has only on
+    the second model, and which only on the first."""
     answers = answers_by_models(program, with_distinct_names(models), how, checks, progress)
     return change(program.name, *answers.models)

@@ -15,7 +15,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The place for written documents: the file ``path`` for one document, or the folder ``path`` for several."""
+    """The place where a command writes documents. ``path`` is a file for one document, or a folder for several."""
 
     path: Path
     is_folder: bool

@@ -63,8 +63,8 @@ class FileSystemOptions:
     )
 
     def of(self, fs: str, least: int = 0) -> Subject:
-        """Return the subject with the file system ``fs``. If no size was given, its device has at least ``least``
-        bytes. Raise the errors of :func:`configuration`."""
+        """Return the subject that bob shall test: the file system ``fs`` with these options. If the user did not give a
+        size, the subject's device has at least ``least`` bytes. Raise the errors of :func:`configuration`."""
         usual = file_system(fs).device
         device = self.device or (least if usual < least else 0)
         options = self.mkfs_options, self.mount_options
@@ -267,7 +267,8 @@ class GuestOptions:
     jobs: int | None = JOBS
 
     def host(self, scheduler: str | None = None) -> Host:
-        """Return where the guests run. Raise UsageError if no scheduler answers at ``scheduler``."""
+        """Return the place where the guests run: this host, a libvirt, or the cluster of ``scheduler``. Raise
+        UsageError if ``scheduler`` is given, but no scheduler answers at this address."""
         from bob.run.scheduler import reached
 
         return Host(self.connect, self.jobs, None if scheduler is None else reached(scheduler))
