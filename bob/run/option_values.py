@@ -26,7 +26,9 @@ def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
 
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
-    """Return a reader for one of ``names``, or a path. It accepts any word, since the command checks the word later."""
+    """Return a reader for an option whose value is one of ``names`` or a path. The reader accepts any word, since the
+    command checks the word later. The names, ``files`` (the kind of path) and ``name`` (the word for the value in help
+    texts) serve only the help and the completion of words in a shell."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 
@@ -88,7 +90,8 @@ def _read_shard(word: Any, option: str) -> tuple[int, int]:
 
 
 def _read_witness(word: Any, option: str) -> Path:
-    """Return the path of a witness: a file, or a path that a bundle replaces (:mod:`bob.witness.bundle`)."""
+    """Return the path of a witness. The witness is a file with this path, or stands under this path in a bundle, which
+    is one file with many witnesses (:mod:`bob.witness.bundle`). Raise UsageError if it is in neither."""
     path = Path(word)
     if not is_there(path):
         raise UsageError(f"{option}: the witness {path} does not exist", hint="name a file, or a witness in a bundle")

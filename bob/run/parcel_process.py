@@ -1,7 +1,8 @@
 """The process that does a parcel (a part of a run, sent to a worker of a cluster). The command is ``python -m
-bob.run.parcel_process FOLDER``; FOLDER has the pickled ``parcel``. The process makes the run directory ``run`` and the
-pickled ``answer`` in FOLDER, and writes progress to stdout, a JSON array on each line. Its guests end at a signal, or
-when stdin ends, as it does when the worker ends. Finished work stays in FOLDER."""
+bob.run.parcel_process FOLDER``; FOLDER has the pickled ``parcel``. In FOLDER, the process makes the run directory
+``run``, and at last the file ``answer``, a pickled ParcelResult. It writes its progress to stdout, as lines with one
+JSON array each. The process and its guests end early at SIGTERM or when stdin is closed. If the worker dies, stdin is
+closed, too. Finished work stays in FOLDER."""
 
 import json
 import os
@@ -33,7 +34,8 @@ from bob.version import __version__
 
 
 class ParcelProgress(Silent):
-    """Writes progress as JSON lines, for the worker. It drops reports about a whole run, such as plans."""
+    """A writer of the progress as lines of JSON, which the worker reads. It leaves out what concerns a whole run, for
+    example how many workloads the run will have."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -57,7 +59,7 @@ class ParcelProgress(Silent):
 
 
 def main(folder: Path) -> int:
-    """Do the parcel in ``folder``. Return the exit code 0 once the answer is written."""
+    """Do the parcel in ``folder``, and write the answer into ``folder``. Return the exit code 0."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     told = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # all other output goes to stderr
@@ -70,7 +72,8 @@ def main(folder: Path) -> int:
 
 
 def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult:
-    """Do ``parcel`` in the new folder ``folder``. Return the result without its files, which stay in the folder."""
+    """Do ``parcel`` in the new folder ``folder``. Return the result. Its ``files`` are empty, since the worker takes
+    the files from the folder."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
@@ -126,7 +129,8 @@ def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], pr
 
 
 def _until_left_alone() -> None:
-    """Wait until standard input ends, and then interrupt this process."""
+    """Wait until the worker closes standard input, and then interrupt this process. If the worker dies, standard input
+    is closed, too."""
     with suppress(OSError, ValueError):
         while os.read(0, 4096):
             pass

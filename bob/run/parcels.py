@@ -1,5 +1,5 @@
-"""Parcels. A parcel is a part of a run with its files as bytes, on its way to a worker of a cluster. A result with the
-new files comes back."""
+"""Parcels. A parcel is what bob sends to a worker of a cluster: a part of a run, together with the files that the
+worker needs for it. The worker sends back a result with the new files."""
 
 import io
 import zipfile
@@ -28,10 +28,10 @@ OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs betw
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
-    identifies the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` are the files of the
-    part, packed; the file run.json says what to do. ``numbers`` chooses workloads (None: all). The worker must have the
-    same ``environment`` (None: any environment). The worker may use ``jobs`` guests at a time, in the libvirt at
-    ``connect``."""
+    identifies the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` is an archive with
+    the files of the part. One of these, run.json, says what to do. ``numbers`` are the numbers of the workloads to do
+    (None: all). ``environment`` has for example the kernel that the worker must have (None: any environment will do).
+    The worker may use ``jobs`` guests at a time, in the libvirt at ``connect``."""
 
     run: str
     key: str
@@ -45,8 +45,8 @@ class Parcel:
 
 
 def parcel_of(part: RunPart, identity: str) -> Parcel:
-    """Return the parcel for ``part`` of the run with the name ``identity``. It lacks the files of workloads in other
-    parts."""
+    """Return the parcel for ``part`` of the run with the name ``identity``. The parcel has no files of workloads that
+    belong to other parts."""
     run, host, numbers = part.run, part.host, part.numbers
     key, given, about = run.path.name, is_given(part), run.about()
     return Parcel(
@@ -64,10 +64,11 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
 
 @dataclass(frozen=True, slots=True)
 class ParcelResult:
-    """The result of a parcel: its new ``files``, packed, and the ``environment`` where the worker did the parcel.
-    ``refusal`` has the message and the hint if mkfs, the kernel or a script refused. ``unfit`` is the reason if this
-    worker cannot do the parcel; another worker perhaps can. ``broke`` is an error of bob itself. If the parcel was
-    ``stopped`` early, the files have all finished workloads."""
+    """The result of a parcel. ``files`` is an archive with the files that the worker made. ``environment`` describes
+    the worker's guest, for example its kernel. ``refusal`` has the message and the hint if mkfs or the kernel refused
+    the configuration, or if a script of the program failed. ``unfit`` is the reason if this worker cannot do the
+    parcel; another worker perhaps can. ``broke`` is an error of bob itself. If the parcel was ``stopped`` early, the
+    files have all finished workloads."""
 
     files: bytes
     environment: Mapping[str, str] | None = None
@@ -80,13 +81,14 @@ class ParcelResult:
 
     @property
     def failure(self) -> str | None:
-        """The reason that the parcel was not done; None if it was done or stopped."""
+        """The reason why the worker failed to do the parcel. It is None if the worker did it, or if the run was
+        stopped."""
         return self.unfit or self.broke
 
 
 def keep(result: ParcelResult, part: RunPart) -> None:
-    """Write the files of ``result`` into the run directory of ``part``. Raise StoreError if the run belongs to another
-    machine or image than the result."""
+    """Write the files of ``result`` into the run directory of ``part``. Raise StoreError if the rest of the run was
+    made on another machine or with another image than ``result``."""
     run = part.run
     if not result.files or result.environment is None:
         return
@@ -104,8 +106,7 @@ def keep(result: ParcelResult, part: RunPart) -> None:
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """Return the files in ``folder`` as one archive. It has the files that ``wanted`` accepts, without the lock
-    file."""
+    """Return an archive of those files in ``folder`` whose path ``wanted`` accepts. The lock file is left out."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
@@ -118,9 +119,9 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 def unpack(
     files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
 ) -> list[PurePosixPath]:
-    """Write files of the archive ``files`` into ``folder``: those that ``wanted`` accepts. Return their paths. Each
-    file is written whole or not at all. Files that mark a workload as done come last. Raise StoreError if a path leads
-    out of ``folder``, or if writing fails."""
+    """Write those files of the archive ``files`` into ``folder`` whose path ``wanted`` accepts. Return their paths. A
+    crash of bob leaves each file whole or not at all. A file that marks a workload as done is written after all files
+    of workloads. Raise StoreError if a path leads out of ``folder``, or if writing fails."""
     written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
@@ -164,6 +165,7 @@ def _is_kept_base(run: RunDirectory, path: PurePosixPath) -> bool:
 
 
 def _turn(path: PurePosixPath) -> tuple[int, int, str]:
-    """Return a key that sorts files for writing: base images, then recordings, and the run's own files last."""
+    """Return a sort key for the order in which files are written. The files of the run itself come last, such as
+    run.json. Before them come the files that mark a recording or a workload as complete, and first all other files."""
     late = _LATE.index(path.name) + 1 if path.name in _LATE else 0
     return len(path.parts) == 1, late, str(path)

@@ -18,8 +18,9 @@ from bob.store.run_directory import RunDirectory, now
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A part of a run. The directory ``run`` says what to do, and keeps the results. ``numbers`` chooses some of its
-    workloads. If ``numbers`` is None, the part has all workloads, and includes judging them."""
+    """A part of a run. The directory ``run`` says what to do, and keeps the results. ``numbers`` are the numbers of the
+    workloads that the part has. If ``numbers`` is None, the part has all workloads of the directory, and it also judges
+    them."""
 
     run: RunDirectory
     title: str
@@ -29,8 +30,8 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """The end of a part. ``refusal`` has the message and the hint if mkfs, the kernel or a script refused. ``failure``
-    is the reason if no worker could do the part."""
+    """The end of a part. ``refusal`` has the message and the hint if mkfs or the kernel refused the configuration, or
+    if a script of the program failed. ``failure`` is the reason if no worker could do the part."""
 
     seconds: float = 0.0
     refusal: tuple[str, str | None] | None = None
@@ -39,7 +40,7 @@ class PartEnd:
 
 class Doer(Protocol):
     """An object that does the parts of a run. On a cluster, it does ``places`` parts at the same time. On this machine,
-    ``places`` is 0, and it does one part after the other. ``in_hand`` is the number of parts at work."""
+    ``places`` is 0, and it does one part after the other. ``in_hand`` is the number of parts that it is doing now."""
 
     @property
     def places(self) -> int: ...
@@ -50,14 +51,14 @@ class Doer(Protocol):
 
 class PartedRun(Protocol):
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the parts that ``doer`` can do now, each once."""
+        """Yield the parts that ``doer`` can do now. Over all calls, yield each part only once."""
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
         """Note that ``part`` has ended."""
 
 
 class Here:
-    """Does parts one after the other, in guests on this machine."""
+    """An object that does the parts of a run one after the other, in guests on this machine."""
 
     places = in_hand = 0
 
@@ -65,7 +66,8 @@ class Here:
         self._progress = progress
 
     def do(self, parts: PartedRun) -> None:
-        """Do the parts of a run, until no part is ready. Raise the errors of :func:`bob.run.prober.resume`."""
+        """Do the parts that ``parts`` yields, until it yields none. Raise the errors of
+        :func:`bob.run.prober.resume`."""
         while (part := next(parts.ready(self), None)) is not None:
             began = time.monotonic()
             prober.resume(part.run.path, part.host, self._progress)
@@ -73,8 +75,8 @@ class Here:
 
 
 def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
-    """Mark the workloads with these ``numbers`` as lost, unless they are done, so that ``--resume`` tries them
-    again."""
+    """Mark those workloads of ``numbers`` as lost that are not done. ``--resume`` then tries them again. ``reason``
+    says why they are lost."""
     workloads = run.planned()
     for number in numbers:
         if not run.is_done(folder := run.folder(number, workloads[number])):

@@ -1,12 +1,14 @@
-"""Recordings and observations side by side, as jobs of one pool of guests. At most half of the workers record. Each of
-them records another configuration, in a guest in virtual time, where a wait costs no time on the host. The other
-workers observe crash states.
+"""Recordings and observations side by side, as jobs of one pool of guests. A worker is a thread that does jobs in a
+guest. At most half of the workers record, each for a configuration of its own. Such a worker uses a guest in virtual
+time, where a wait costs no time on the host. The other workers observe crash states.
 
-A worker that records has a second guest, for observing, and keeps this guest meanwhile. It would be slower to end this
-guest and to restore it later: an emulator would have to translate the whole kernel again.
+A worker that records may already have a guest for observing. It lets this guest wait until the recordings are done. To
+end the guest and start another one later would take longer, since an emulator would have to translate the code of the
+whole kernel again.
 
-If two guests in a row are lost at a workload, or bob itself fails at it, the workload stays unknown, and ``--resume``
-tries it again. If the kernel panicked or hung in both guests during the recording, that is a finding."""
+If bob loses a guest during a workload, it tries the workload in a second guest. If it loses this guest, too, or if bob
+itself fails, the answer stays unknown, and ``--resume`` tries the workload again. But if the kernel panicked or hung in
+the second guest during the recording, the result reports this as a finding."""
 
 from __future__ import annotations
 
@@ -53,8 +55,9 @@ judged. Other recordings are read from the run directory, which takes 10 to 50 m
 @dataclass(slots=True, eq=False)
 class Task:
     """The workloads of a configuration, in the order of its run directory. ``only`` has the numbers of the workloads to
-    do (None: all). Guests control all evidence against one of the ``properties``. The pipeline fills the other fields:
-    for example, ``left`` has the workloads that are not done yet, and ``results`` their results."""
+    do (None: all). If a check on the host gives evidence against one of ``properties``, a guest repeats the check. The
+    pipeline fills the other fields: for example, ``left`` has the workloads that were not done at the beginning, and
+    ``results`` has their results."""
 
     configuration: Subject
     model: DeviceModel
@@ -84,13 +87,14 @@ class ExploredCase:
 
 
 def may_wait(case: Case, others: Sequence[Case]) -> bool:
-    """Return whether memory has room for the recording of ``case``, beside the waiting recordings of ``others``."""
+    """Return whether the recording of ``case`` may wait in memory. There must be room for it together with the
+    recordings of ``others``, which wait already."""
     return sum(one.recording.log_bytes for one in (case, *others)) <= HELD_BYTES
 
 
 class Pipeline(JobQueue):
-    """Records and observes in ``jobs`` guests side by side, as long as the ``with`` block is open. If the block ends
-    early, all guests and threads end."""
+    """A context manager that records and observes in ``jobs`` guests side by side. It works while the ``with`` block is
+    open. If the block ends early, all guests and threads end."""
 
     def __init__(self, guests: GuestSource, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
         super().__init__(Clock.REAL)
@@ -115,13 +119,15 @@ class Pipeline(JobQueue):
             self._sandboxes.close()
 
     def checkers(self) -> HostCheckers | None:
-        """Return the sandbox of this worker, for the file system's check."""
+        """Return the sandbox in which the calling worker runs the file system's check. If it is None or has no agent,
+        guests run the check."""
         return self._sandboxes.of_this_worker()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
         """Wait for the result of workload ``number`` of the task at index ``place``, and return the result. Call this
-        once for each workload, since the pipeline then forgets the result. Return None if only the run directory has
-        it. Raise UsageError if mkfs or the kernel refused the configuration, and the error of a worker that failed."""
+        once for each workload, since the pipeline then forgets the result. Return None if the result is in the run
+        directory, but not in memory. Raise UsageError if mkfs or the kernel refused the configuration. If a worker
+        failed, raise its error."""
         task = self._tasks[place]
         if number not in task.left:
             return None
@@ -160,8 +166,8 @@ class Pipeline(JobQueue):
                 self._pool.changed.notify_all()
 
     def observe_later(self, task: Task, number: int, case: Case | None) -> None:
-        """Put the recording of workload ``number`` into the queue for observation. The run directory has the recording
-        already. ``case`` is the same recording in memory, if the caller has it."""
+        """Put the recording of workload ``number`` into the queue for observation. The recording is already in the run
+        directory. If the caller also has it in memory, ``case`` is this recording."""
         observation = _ObservationJob(self, task, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:
@@ -172,7 +178,8 @@ class Pipeline(JobQueue):
             self._pool.changed.notify_all()
 
     def finish(self, task: Task, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
-        """Note the ``result`` of a workload. ``states`` is the number of crash states that bob tried one by one."""
+        """Note that a workload is done, and keep its ``result`` if memory has room. ``states`` is the number of crash
+        states that bob tried one by one."""
         self.progress.finished(task.left[number].title, task.effort.budget - states)
         with self._pool.changed:
             others = [
@@ -234,8 +241,9 @@ class _RecordingJob(_WorkloadJob):
             super().give_up(error, reason, trace)
 
     def _base(self, agent: Agent, narrates: bool) -> Base:
-        """Return the base image of the workload. A run makes each base image once, since the kernel writes random data
-        into it."""
+        """Return the base image of the workload: the file system with its initial tree. If the run does not have the
+        image yet, make it. All workloads with this tree must use the same image, since the kernel writes random data
+        into each new one."""
         run, setup, bases = self._task.run, self._workload.setup, self._task.bases
         name = base_name(self._task.configuration, setup, self._workload.pattern)
         if setup not in bases and run.has_base(name):
