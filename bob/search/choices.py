@@ -1,7 +1,7 @@
 """Runs a Python program once for each sequence of choices that it can make, depth first. A *place* is one choice in a
-sequence. Since bob cannot copy a running program, a new run repeats the options of the previous run up to a place. At
-this place the run takes the next option. bob refuses a program that does not behave in the same way when it is
-repeated."""
+sequence. bob cannot copy a running program, so it runs the program again for each sequence. The new run makes the same
+choices as the previous run, up to one place. At this place it takes the next option. bob refuses a program that behaves
+differently when it makes the same choices again."""
 
 import __future__
 
@@ -22,8 +22,9 @@ _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A choice that a run made. ``taken`` is the index of the taken option, ``options`` the number of options, and
-    ``values`` the options themselves (None if bob cannot compare them). ``done`` is what the run had done before."""
+    """A choice that a run made. ``taken`` is the index of the option that the run took, and ``options`` the number of
+    options. ``values`` are the options themselves (None if bob cannot compare them). ``done`` has all operations that
+    the run had done before this choice."""
 
     taken: int
     options: int
@@ -37,8 +38,8 @@ def first(_options: int) -> int:
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices that the next run must make first. ``places`` has all choices of the last run. Return None if
-    there are no more sequences of choices."""
+    """Return the choices with which the next run must begin. ``places`` has all choices of the last run. Return None if
+    the last run was the last sequence of choices."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -49,8 +50,9 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError if a program surely has more sequences of choices than bob tries. The sequences that are known
-    so far are the ``runs``, and at least one for each option in ``places`` that no run has taken yet."""
+    """Raise UsageError if a program has more sequences of choices than bob tries. bob does not know their number yet,
+    but it knows a least number. This is the number of ``runs`` so far, plus one for each option in ``places`` that no
+    run has taken yet."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(
@@ -60,10 +62,13 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """The function ``choose`` that a program calls, for one run. First it takes the options of the places in ``again``.
-    At later places, ``pick`` gets the number of options and returns the index of one. ``done`` returns what the run has
-    done so far. At each later place, ``goes_on`` gets the program's frame and decides whether the run continues; it may
-    raise UsageError. ``stopped`` is the exception that ended the run early."""
+    """The function ``choose`` that a program calls. There is one object for each run of the program. The run first
+    makes the choices in ``again`` once more. At each choice after these, it calls ``pick`` with the number of options,
+    and ``pick`` returns the index of an option.
+
+    ``done`` returns the operations that the run has done so far. At each choice after those in ``again``, the run also
+    calls ``goes_on`` with the program's frame. ``goes_on`` returns whether the run continues, and may raise UsageError.
+    ``stopped`` is the exception that ended the run early."""
 
     def __init__(
         self,
@@ -90,7 +95,8 @@ class Choose:
 
     @property
     def left(self) -> UsageError | None:
-        """The user's mistake if the run ended before it reached all places of ``again``; otherwise None."""
+        """The user's mistake if the run ended before it had repeated all choices in ``again``. A correct program
+        repeats them, so this property is normally None."""
         if len(self.places) >= len(self._again):
             return None
         return self._unlike(f"ended, and in an earlier run it had {self._again[len(self.places)].options} options")
@@ -149,10 +155,11 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
-    """Return a key for the state of a running program: its position in the code, and the values of its variables. This
-    state and the answers to later calls decide what the program does next. ``file`` is the file name of its code.
-    ``given`` are objects that each run has of its own, and that count as equal. Raises TypeError if bob cannot compare
-    a variable."""
+    """Return a key for the state of a running program: its position in the code, and the values of its variables. Two
+    runs with equal keys continue in the same way if they get the same answers to their later calls.
+
+    ``file`` is the name of the program's file. ``given`` are objects that bob makes anew for each run; the key does not
+    distinguish them between runs. Raises TypeError if bob cannot compare a variable."""
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
     while frame is not None:

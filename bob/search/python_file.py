@@ -1,7 +1,7 @@
 """Workloads that a Python file makes (docs/search.md). bob calls the file's function ``workload(fs, choose)`` once for
 each sequence of choices. The file runs on this machine, and ``fs`` simulates a file system in memory. The file may
-define a *signature*: if two runs have equal signatures at the same place in the code, bob does not continue the second
-run."""
+define a *signature*, a value that describes the state of a run. If two runs have equal signatures at the same place in
+the code, they would continue in the same way. bob then stops the second run."""
 
 import ast
 import sys
@@ -95,10 +95,12 @@ class PythonFile:
     def run(
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
-        """Run the file. It makes the choices in ``again``, and at later places ``pick`` chooses. ``seen`` has the
-        places in the code that runs have reached, each with its signature. The run stops at a place that is in
-        ``seen``, and adds new places to it (None: the run never stops early). Raises UsageError for a mistake in the
-        file."""
+        """Run the file. The run first makes the choices in ``again``. At each choice after these, ``pick`` gets the
+        number of options and returns the index of an option.
+
+        ``seen`` has the positions in the code that earlier runs have reached, each with the signature there. The run
+        stops at a position that is in ``seen`` with the same signature, and adds new ones. If ``seen`` is None, the run
+        never stops early. Raises UsageError for a mistake in the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -239,8 +241,9 @@ class Choosing(Space):
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """Yield the workloads of all sequences of choices, those with fewer operations first. All of them count as
-        workloads of length 1, so any other ``length`` gives no workload."""
+        """Yield the workloads of all sequences of choices, those with fewer operations first. A Python file decides
+        itself how many operations a workload has. Therefore ``length`` must be 1; for any other ``length``, yield
+        nothing."""
         if length != 1:
             return
         asks: dict[Hashable, bool] = {}
@@ -273,8 +276,8 @@ class Choosing(Space):
         return random.choice(new) if new else None
 
     def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
-        """Yield a workload for each prefix of the operations of ``ran``, with a key. Workloads that differ only in
-        names have equal keys."""
+        """Yield a key and a workload for each prefix of the operations of ``ran``. Two workloads have equal keys if
+        they differ only in names."""
         for count in range(1, len(ran.operations) + 1):
             operations = ran.operations[:count]
             name = "; ".join(map(write_one, operations))

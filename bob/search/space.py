@@ -29,8 +29,8 @@ class Space(ABC):
         """Yield all workloads of ``length`` operations, each once, always in the same order."""
 
     def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Yield different workloads of ``length`` operations. ``seed`` decides the draws. Stop when new workloads
-        become rare."""
+        """Yield workloads of ``length`` operations that bob draws at random; ``seed`` decides the draws. Yield each
+        workload once. Stop when many draws in a row have given no new workload."""
         random, seen, misses = Random(seed), set[Hashable](), 0
         while misses < self.most_misses:
             misses += 1
@@ -41,14 +41,15 @@ class Space(ABC):
 
     @abstractmethod
     def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
-        """Draw a workload, and return it with its key. Return None if the draw gives none, or one whose key is in
-        ``seen``."""
+        """Draw a workload, and return it with a key that equal workloads share. Return None if its key is in ``seen``,
+        or if the drawn operations make no workload of this space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of the workloads that a search tries: shard ``shard`` of ``shards`` (from 1). With ``sample``, each
-    shard tries this many workloads of the greatest length, drawn by ``seed``."""
+    """The part of the workloads that a search tries. Several searches may share the workloads: each tries one of
+    ``shards`` parts, and ``shard`` (from 1) says which. If ``sample`` is a number, each search tries this many
+    workloads of the greatest length. bob draws them by ``seed``."""
 
     shard: int = 1
     shards: int = 1
@@ -72,9 +73,9 @@ ALL = Part()
 def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
-    """Yield ``workloads``, each once, without the operations that a file system ``lacks``. Leave out a workload that
-    tests nothing without these operations. ``skipped`` counts, for each lacking operation, the workloads that were
-    changed or left out."""
+    """Yield ``workloads`` in a form that the file system can do: without the operations in ``lacks``. Yield equal
+    workloads only once, and leave out a workload that then tests nothing. ``skipped`` counts, for each operation in
+    ``lacks``, the workloads that were changed or left out because of it."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)
@@ -107,8 +108,8 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
-    """Return one row of the result table for each property that some of ``workloads`` test. A last row is for the
-    property :data:`BESIDE` (what no operation changes stays unchanged), which all workloads test."""
+    """Return the rows of the result table, one for each property that some of ``workloads`` test. The last row is the
+    property :data:`BESIDE`: files that no operation changes stay unchanged. All workloads test it."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))

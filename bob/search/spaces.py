@@ -33,11 +33,14 @@ _PROMISES = (
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search for violations in workloads of up to ``length`` operations. ``name`` and ``text`` are the bounds' name
-    and TOML (empty: ACE's bounds). If ``is_python`` is true, ``name`` and ``text`` are those of a Python file, and
-    ``length`` is 1. The workloads test the properties ``props`` of Table 1, or, if ``props`` is empty, the promises of
-    their last call. If the bounds want a full device, a file of ``filler`` bytes fills it (0: not measured yet). With
-    ``seconds``, bob draws workloads for that time, or until all of ``props`` are broken."""
+    """A search for violations in workloads of up to ``length`` operations. Usually ``name`` and ``text`` are the name
+    and the TOML text of the bounds; the text is empty for ACE's bounds. If ``is_python`` is true, they are the name and
+    the text of a Python file instead, and ``length`` is 1.
+
+    ``props`` are properties of Table 1 that the workloads test. If ``props`` is empty, each workload tests the promises
+    of its last call. If the bounds want a full device, a file of ``filler`` bytes fills it (0: not measured yet). If
+    ``seconds`` is not None, bob draws workloads for that time. It stops earlier if it has found a violation of each of
+    ``props``."""
 
     name: str
     text: str
@@ -97,8 +100,8 @@ class Search:
 
 
 def search_in(plain: Mapping[str, Any]) -> Search:
-    """Return the search that ``plain`` JSON describes. Older JSON has one property, or none. Raises ShapeError for a
-    mistake."""
+    """Return the search that ``plain`` JSON describes. The JSON of an older bob may have a single property, ``prop``,
+    in place of ``props``. Raises ShapeError for a mistake."""
     props = [plain["prop"]] if plain.get("prop") else plain.get("props", ())
     return decode(Search, {**plain, "props": props})
 

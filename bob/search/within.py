@@ -1,6 +1,6 @@
-"""Every workload of a length within bounds, or a drawn sample of these workloads. A workload tests the promises of its
-last call, or one property. bob leaves out workloads that a file system would refuse, that test nothing, or that differ
-from another one only in names."""
+"""All workloads of a given length within bounds, or a drawn sample of these workloads. A workload tests the promises of
+its last call, or one property. bob leaves out workloads that a file system would refuse, that test nothing, or that
+differ from another one only in names."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -21,9 +21,12 @@ MOST_TRIES = 30  # most draws of an operation, until a file system would not ref
 
 
 class Within(Space):
-    """The workloads within ``bounds`` that test one of the properties ``props``, or else the promises of the bounds.
-    For properties, the finish of a workload is natural (waiting) or a call, and the crash may come at any time. For
-    promises, the last operation is a call, and the crash comes after its return."""
+    """The workloads within ``bounds``. They test one of the properties ``props``. If ``props`` is empty, they test the
+    promises of the bounds.
+
+    The last operation of a workload that tests promises is one of the bounds' calls (such as fsync), and the crash
+    comes after it returns. A workload that tests properties ends with such a call, or naturally: bob only waits until
+    the file system has written all changes. The crash may then come at any time."""
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props
@@ -50,8 +53,8 @@ class Within(Space):
         return Renamings(self.bounds)
 
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """Yield the workloads of ``operations`` with each possible end, if they test something. If several workloads
-        differ only in names, yield the first of them."""
+        """Yield workloads that begin with ``operations``, one for each possible end (a call, or only waiting). Leave
+        out those that test nothing. Of the workloads that differ only in names, yield one."""
         for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
@@ -90,10 +93,12 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """Return one of ``ends`` (workloads that differ in how they end) at random, or None if there is none. Half of the
-    time, return one with a natural finish. Otherwise each kind of last call is equally likely, because the kinds differ
-    in number. Most calls sync one of many files, but only one call syncs everything. That call writes all data first,
-    and so shows data in the blocks of a removed file."""
+    """Return one of ``ends`` at random, or None if there is none. ``ends`` are workloads that differ only in how they
+    end. Half of the time, return one that ends naturally, without a call.
+
+    Otherwise first draw the kind of the last call (:func:`_sort`), then a call of this kind. Without this, calls that
+    sync one file would be too likely, since there are many of them. There is only one call that syncs everything. It is
+    needed to find data of a new file in the blocks of a removed file, since it writes all data first."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:
@@ -104,7 +109,8 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return what the last call syncs: "everything", a "directory" that got a name, or another "thing"."""
+    """Return the kind of the workload's last call, by what it syncs. The kind is "everything", or "directory" for a
+    directory in which an operation made a name, or "thing" for any other file or directory."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:

@@ -1,5 +1,5 @@
-"""The build of the site. The site has pages that MkDocs makes of the project's pages and of the results, and
-self-contained pages of each result."""
+"""The build of the site. MkDocs makes pages of the project's documentation, and of tables with all results. In
+addition, each result has pages of its own, which bob makes and which need no other file."""
 
 import json
 import logging
@@ -60,11 +60,11 @@ class BuiltSite:
 
 
 def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
-    """Build the site of the project in ``root`` and of ``runs``. Replace ``target`` by it, unless something is wrong.
+    """Build the site of the project in the folder ``root``, with the results of ``runs``. If :func:`faults` finds
+    nothing wrong, replace the folder ``target`` by the new site.
 
     Raise StoreError if ``target`` cannot be written or is not a site of bob's. Raise MalformedError if a page cannot be
-    built, and MissingProgramError if MkDocs is not installed.
-    """
+    built, and MissingProgramError if MkDocs is not installed."""
     check(root, target)
     runs = [run.resolve() for run in runs]
     with tempfile.TemporaryDirectory(prefix="bob-site.") as name:
@@ -142,8 +142,8 @@ def _write_results(results: Results, found: Sequence[Path], docs: Path) -> None:
 
 
 def _link(docs: Path, name: str, heading: str, words: str) -> None:
-    """Put a link to the pages of the result ``name`` on a page of the project: the README of this result in
-    reports/reference. The link follows the ``heading``, a regular expression."""
+    """Put a link to the pages of the result ``name`` into this result's README in reports/reference. ``words`` are the
+    text of the link. It stands below the heading that matches the regular expression ``heading``."""
     page = docs / "reports/reference" / name.partition("/")[0] / "README.md"
     if page.exists():
         link = f"[{words}](../../../{RESULTS}/{name}/{INDEX})"
@@ -152,7 +152,8 @@ def _link(docs: Path, name: str, heading: str, words: str) -> None:
 
 
 def _write_models(models: Iterable[Model], docs: Path) -> None:
-    """Write a page for each model. Links to the model's JSON now lead to that page."""
+    """Write a page for each model. In the README of the models, replace each link to a model's JSON by a link to this
+    page."""
     readme = docs / MODELS / "README.md"
     for model in models:
         document = f"{model.name}.json"
@@ -293,8 +294,8 @@ _EXTENSIONS = (
 
 
 def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the groups of pages in the site's navigation. The first page of the project (README.md) has a table of
-    pages for each kind of reader. The groups follow these tables, in the same order."""
+    """Yield the groups of pages in the site's navigation. Home and the results come first. README.md has one table of
+    pages for each kind of reader, and each of these tables becomes a group, in the same order."""
     first = Path("README.md").read_text() if Path("README.md").exists() else ""
     readers = {
         title: [page for page in re.findall(r"\]\(((?:docs/)?[\w-]+\.md)\)", rows) if Path(page) in found]

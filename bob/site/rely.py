@@ -1,6 +1,6 @@
 """Answers to "Can I rely on ...?" for each file system. An *idiom* is a guarantee that a program may want. Its answers
-come from one property of a table, from clauses of a model (each is one promise about what survives a crash), or from a
-tested program."""
+come from one of three sources. One is a property in a table that bob measured. Another is a model: a set of clauses,
+each of which is a promise about what survives a crash. The third is a tested program."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -55,23 +55,23 @@ class IdiomAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredIdiom:
-    """An idiom with its ``answers``, grouped by file system. ``unmeasured`` are the file systems that bob has measured,
-    but without an answer for this idiom."""
+    """An idiom with its ``answers``, grouped by file system. ``unmeasured`` are other file systems of the site. bob has
+    results for them, but none that answers this idiom."""
 
     idiom: Idiom
     answers: tuple[tuple[str, tuple[IdiomAnswer, ...]], ...]
     unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
-        """Return the grade of several answers together. It is SOME if some answers say yes and some do not; otherwise
-        it is the worst grade of ``answers``."""
+        """Return one grade that sums up ``answers``. It is SOME if some answers say yes and some do not. Otherwise it
+        is the worst grade of ``answers``."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
             return Grade.SOME
         return max(words, key=_AGAINST.index)
 
     def says(self, answers: Sequence[IdiomAnswer]) -> str:
-        """Return the grade of several answers together in words: ``yes``, ``yes in 1 of 4``."""
+        """Return in words the grade that sums up ``answers``, such as ``yes`` or ``yes in 1 of 4``."""
         word = self.word(answers)
         yes = sum(answer.word in _SAYS_YES for answer in answers)
         return f"yes in {yes} of {len(answers)}" if word is Grade.SOME else word.word
@@ -113,9 +113,9 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
-    """Yield the answers to an idiom that consists of the clauses ``needed``. There is an answer from each configuration
-    whose table has the properties that ask for these clauses. There is also an answer from each model that was derived
-    with workloads for at least one of them."""
+    """Yield the answers to an idiom that is guaranteed if all clauses ``needed`` hold. A configuration has an answer if
+    its table has properties that test these clauses. A model has an answer if bob tried at least one of these clauses
+    when it derived the model."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     yield from filter(None, (_of_rows(row, names) for row in results.rows))
@@ -130,7 +130,8 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAns
 
 
 def _rows(clause: Clause) -> list[str]:
-    """Return the names of the properties that ask for ``clause``. Only tables with hundreds of properties have them."""
+    """Return the names of the properties that test whether ``clause`` holds. Only large tables (with hundreds of
+    properties) have these properties."""
     match clause:
         case Durable(call, What.ENTRIES):
             return [f"{call}.{what}" for what in (What.NEW_ENTRIES, What.MOVED_ENTRIES)]
@@ -144,8 +145,8 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
-    """Return one answer from the properties ``names`` together, for the configuration of ``row``. If some of these
-    properties were not probed there, return None, unless one that was probed says no."""
+    """Return one answer for the configuration of ``row``, from its verdicts for all the properties ``names``. If one
+    verdict is no, the answer is no. Otherwise, return None if the row lacks one of these properties."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None
@@ -179,8 +180,9 @@ def _evidence(*said: str | None) -> tuple[str, ...]:
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
-    """Return whether a needed clause says what a sync call makes durable, and the model was measured on a prompt disk.
-    Such a disk completes each write at once, which hides that a call does not wait for its writes."""
+    """Return whether a promise of the model may be too strong. This is so if one of the clauses ``needed`` says what a
+    sync call makes durable, and the model was measured on a prompt disk. A prompt disk completes each write at once.
+    Then bob cannot see that a call returns before its writes complete."""
     return is_of_a_prompt_disk(model) and any(isinstance(one, Durable) for one in needed)
 
 

@@ -1,5 +1,6 @@
-"""The results that the site shows: the references (measured tables in reports/), other runs, answers for programs, and
-models. A finer table has hundreds of properties in place of the thirteen of OSDI'14."""
+"""The results that the site shows. These are the references (measured tables in reports/), other runs, answers for
+programs, and models. Most tables have the thirteen properties of OSDI'14; a *finer* table has hundreds of
+properties."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ class Reference:
 
     @cached_property
     def shown(self) -> list[PageColumn]:
-        """The configurations of the table, with the places of their pages."""
+        """The columns of the table, one for each configuration, with the addresses of their pages."""
         return shown_apart(self.columns)
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
@@ -56,19 +57,19 @@ class Reference:
 
     @property
     def measured_for(self) -> str:
-        """The name of the reference without the kernel."""
+        """The first part of the reference's name, which says what bob measured. The second part is the kernel."""
         return self.name.partition("-linux-")[0]
 
     @property
     def side(self) -> Side:
-        """The table as one side of a comparison."""
+        """The table in the form in which bob compares it with another table."""
         return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A row in the site's table of all results: one configuration of a ``reference``. ``shown`` has the places of its
-    pages."""
+    """A row in the site's table of all results. It is one configuration of the table ``reference``. ``shown`` has the
+    addresses of the configuration's pages."""
 
     reference: Reference
     shown: PageColumn
@@ -105,7 +106,8 @@ class ResultRow:
 
     @property
     def remarks(self) -> str:
-        """The purpose of the measurement. If mkfs had options, the text begins with the options of mkfs and mount."""
+        """Remarks about the row. They say what was measured (:attr:`Reference.measured_for`). If mkfs had options, the
+        options of mkfs and mount come before that."""
         measured = self.reference.measured_for
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
@@ -132,8 +134,8 @@ class ComparedTables:
         return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
 
     def place(self, found: Collection[Path]) -> str:
-        """Return the path of the page with the comparison. ``found`` are the pages of the project. If one of them has
-        the comparison, return its path; otherwise return the path of a page that bob makes."""
+        """Return the path of the page with the comparison. ``found`` are the project's own pages. If one of these shows
+        the comparison, return its path. Otherwise return the path of the page that bob makes for the comparison."""
         before, after = (Path("reports/reference") / name / "README.md" for name in (self.before, self.after))
         if self.comparison.a.published and after in found:
             return after.as_posix()
@@ -170,7 +172,7 @@ class Results:
 
     @property
     def models_are_of_another_run(self) -> bool:
-        """Return whether the models come from a run of which the site has no table."""
+        """Return whether bob derived the models from runs that have no table on the site."""
         shown = {reference.saved.result.run.id for reference in self.references}
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
 

@@ -1,5 +1,5 @@
-"""The table of all results, which has a row for each configuration of each reference, and the changes between
-kernels."""
+"""The table of all results, and the changes between kernels. The table has one row for each configuration of each
+reference (measured table)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ FIRST = ("ext4", "xfs", "btrfs")  # the most common file systems
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """The verdict for the property ``name`` has changed between two kernels, or differs between two measurements on one
-    kernel."""
+    """A property (``name``) whose verdict differs between two rows of the table. The rows have the same configuration,
+    either on two kernels, or in two measurements on one kernel."""
 
     name: str
     before: ResultRow
@@ -24,9 +24,11 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class ResultsTable:
-    """The table of all results. ``families`` has the properties in the order of the columns. Each of ``steps`` goes
-    from one kernel to the next: the two kernels, the number of compared cells, and the changed cells. ``doubts`` are
-    cells that differ between runs on one kernel."""
+    """The table of all results. The columns are properties, grouped into ``families``; ``meanings`` explains each
+    property.
+
+    ``steps`` has a tuple for each pair of successive kernels: the two kernels, the number of compared cells, and the
+    cells that changed. ``doubts`` are cells that differ between measurements on the same kernel."""
 
     rows: list[ResultRow]
     families: dict[str, list[str]]
@@ -57,8 +59,8 @@ class ResultsTable:
 
 
 def results_table(every: Iterable[ResultRow]) -> ResultsTable:
-    """Return the table of the rows ``every``. Rows from tables with hundreds of properties are left out, since each
-    property is a column here."""
+    """Return the table of the rows ``every``. Leave out the rows of finer tables: the table has a column for each
+    property, and theirs have hundreds of properties."""
     rows = [row for row in every if not row.is_finer]
     families = by_family(row.configuration for row in rows)
     asked = meanings(row.configuration for row in rows)
@@ -77,8 +79,9 @@ def _order(row: ResultRow) -> tuple[object, ...]:
 
 
 def _compared(rows: Iterable[ResultRow]) -> tuple[list[tuple[str, str, int, list[CellChange]]], list[CellChange]]:
-    """Return the changes between kernels, then the changes between measurements on one kernel. bob compares only rows
-    with equal options. Between kernels, it takes the first measurement on each kernel."""
+    """Compare rows with the same file system and options. Return the changes between successive kernels, then the
+    differences between measurements on one kernel. If a kernel has several measurements, the first one is compared with
+    other kernels."""
     same: dict[tuple[str, str, str], dict[str, list[ResultRow]]] = {}
     for row in rows:
         made = row.configuration

@@ -1,5 +1,6 @@
-"""The preparation of the project's pages for MkDocs. Forges accept a smaller indent in lists, and links to folders, but
-MkDocs does not. Verdicts in tables get the colours of the site."""
+"""Prepares the project's pages for MkDocs. The pages use two forms that MkDocs does not accept, but forges do: list
+items with a small indent, and links to folders. This module rewrites both. It also gives the verdicts in tables the
+colours of the site."""
 
 import os
 import re
@@ -86,15 +87,16 @@ def _coloured(row: re.Match[str]) -> str:
 
 
 def tone_of(cell: str) -> str:
-    """Return the class of the verdict in a table's cell; empty if the cell has none. The worst of several verdicts
-    counts."""
+    """Return the class (for the colour) of the verdict in a table's cell. If the cell has several verdicts, return the
+    class of the worst. If it has none, return an empty string."""
     answers = [answer.strip(" *\\~") for answer in cell.split(";")]
     tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))
     return next(tones, "")
 
 
 def slug(text: str, separator: str) -> str:
-    """Return the anchor of a heading, in the form that forges use."""
+    """Return the anchor of the heading ``text``, in the form that forges use. ``separator`` takes the place of
+    spaces."""
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
 
 

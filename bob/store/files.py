@@ -42,8 +42,8 @@ def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = F
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document`` over the file ``path``. Add a checksum only if the old file has one. The reason: if run.json
-    has a checksum, bob expects a checksum in each file of the run."""
+    """Write ``document`` over the file ``path``. Add a checksum only if the old file has one. A new checksum could make
+    an old run unreadable: if run.json has a checksum, bob expects one in each file of the run."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:
@@ -61,8 +61,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
-    """Return the bytes of the file ``path``. ``known`` has checksums by the names of files. Raise StoreError if the
-    bytes have another checksum. Raise OSError if the file cannot be read."""
+    """Return the bytes of the file ``path``. ``known`` maps names of files to their checksums. Raise StoreError if the
+    file's checksum is in ``known``, and the bytes have another. Raise OSError if the file cannot be read."""
     data = path.read_bytes()
     if path.name in known and documents.checksum(data) != known[path.name]:
         raise changed(path, "its checksum does not fit")
@@ -82,7 +82,8 @@ def changed(path: Path, why: str) -> StoreError:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any error of the block, which reads the file ``path``, into a StoreError."""
+    """Turn errors into a StoreError. The code in the with block reads the file ``path``; its errors mean that the file
+    is unreadable or damaged."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,5 @@
-"""Lists and removes the run directories in a folder. bob removes only a directory whose run.json has an ``id`` and the
-version of bob."""
+"""Lists and removes the run directories in a folder. For safety, bob removes a directory only if its run.json looks
+like one of bob's. It must have an ``id``, and the version of the bob that wrote it."""
 
 import fcntl
 import os
@@ -30,7 +30,8 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory, as `bob runs` lists it. A field is empty if run.json lacks it; ``kind`` is then None."""
+    """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty; for ``kind``
+    it is None."""
 
     path: str
     id: str
@@ -43,9 +44,9 @@ class KeptRun:
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder``, in the order of their names. Also look one level deeper, since a folder
-    may contain the runs on several kernels. A folder without a run counts as a run directory unless it is empty. Raise
-    StoreError if ``folder`` cannot be read."""
+    """Yield the run directories in ``folder``, in the order of their names. If a folder in it is not a run directory,
+    look directly below that folder, since it may contain the runs on several kernels. If there are none below, but the
+    folder is not empty, yield it with the state NO_RUN. Raise StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:

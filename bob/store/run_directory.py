@@ -7,7 +7,7 @@ before the next phase starts.
     RUN/bases/NAME.json             base images (docs/formats.md)
     RUN/workloads/NNN-NAME/         log (dm-log-writes; log-1 ... of further disks), timeline (bios by tracepoints),
                                     recorded.json, observed.json, refused.json, lost.json
-    RUN/recoveries/NNN/             the same files, of a crashed recovery (bob/recovery/)
+    RUN/recoveries/NNN/             the same files, of a recovery that bob crashes (bob/recovery/)
     RUN/result.json, witnesses/     bob.result/2; bob.witness/1
 
 Each JSON file has its own checksum, and the checksums of the files that it was made from: recorded.json has those of
@@ -131,13 +131,13 @@ class RunDirectory(RunFolder):
         write_document(folder / "refused.json", encode(refused))
 
     def refusal(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and the reason that it was refused (it cannot be recorded); None if it was
-        not refused."""
+        """Return the workload of ``folder`` and the reason that it cannot be recorded. Such a workload is *refused*,
+        and a resumed run does not try it again. Return None if the workload was not refused."""
         return self._refused(folder / "refused.json")
 
     def unobserved(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and the reason that bob did not observe it. Return None if bob observed it,
-        or has not tried it."""
+        """Return the workload of ``folder`` and the reason that bob tried to observe it, but did not. Return None if
+        bob observed the workload, or has not tried it yet."""
         return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
 
     def _refused(self, path: Path) -> RefusedWorkload | None:
@@ -149,8 +149,8 @@ class RunDirectory(RunFolder):
             return refused
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
-        """Keep the reason that a workload was lost, so that a resumed run tries the workload again. ``trace`` is the
-        traceback if bob itself failed."""
+        """Keep the ``reason`` that a workload was lost: its guest died, or bob failed. A resumed run tries the workload
+        again. If bob itself failed, ``trace`` is the traceback."""
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
@@ -206,9 +206,11 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep the observations of ``workload``, and return them. They get a note why an earlier guest was lost:
-        ``first_loss``, or else the loss in an earlier session. If the guest that observed was lost, too, a resumed run
-        tries the workload again. If the observations are final, it does not."""
+        """Keep the observations of ``workload``, and return them. If an earlier guest was lost, add the reason to them:
+        it is ``first_loss``, or the loss that an earlier session kept.
+
+        The last guest may also have been lost before it observed all states. A resumed run then tries the workload
+        again, unless a new guest would not help (the observations are ``final``)."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final
@@ -233,7 +235,7 @@ class RunDirectory(RunFolder):
         return self.is_observed(folder) or (folder / "refused.json").is_file()
 
     def is_tried(self, folder: Path) -> bool:
-        """Return whether a workload is done, or was lost when bob tried it."""
+        """Return whether bob has tried a workload: it was observed, it cannot be recorded, or it was lost."""
         return self.is_observed(folder) or self.unobserved(folder) is not None
 
     def observed(self, folder: Path) -> Observations:
@@ -267,8 +269,9 @@ def new_identity() -> str:
 
 
 def check_runs(out: Path | None, option: str = "--out") -> None:
-    """Raise UsageError if ``out`` is None and bob cannot make a folder in ./bob-runs. The message names the ``option``
-    that ``out`` belongs to."""
+    """Raise UsageError if a run would get a new folder in ./bob-runs, and bob cannot make one. This is the case only if
+    the user did not name a folder (``out`` is None). The message names the ``option`` by which the user can name
+    one."""
     if out is None:
         check_new_folder(RUNS / "new", option)
 

@@ -98,8 +98,9 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @property
     def observed(self) -> Observations:
-        """The observations. Raise ValueError if the contents are not as long as all chunks together, or if a mixture
-        has no torn states or rows that cannot be."""
+        """The observations. Raise ValueError if the chunks together are longer or shorter than the contents. Also raise
+        it if a mixture (torn states that give the same tree) cannot be: it counts no torn states, or names unknown
+        explored states."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")
@@ -116,8 +117,9 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
 
 class RefusedWorkload(Document, frozen=True):
-    """A workload that could not be recorded (the file refused.json), or whose guest was lost (lost.json). ``fall`` is
-    the panic or hang of the kernel, if the kernel fell in both attempts."""
+    """A workload that cannot be recorded (the file refused.json), or whose guest was lost (lost.json). If a guest is
+    lost, bob tries the workload again. If the kernel panics or hangs during this second attempt, ``fall`` is that panic
+    or hang."""
 
     workload: WorkloadDocument
     reason: str
@@ -129,8 +131,8 @@ class RefusedWorkload(Document, frozen=True):
 
     @classmethod
     def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
-        """Return ``workload`` as refused because the kernel panicked or hung. The reason names the step of the workload
-        and has the kernel's words."""
+        """Return a document that refuses ``workload`` because the kernel panicked or hung. The reason in it says during
+        which operation this happened, if known, and quotes the kernel."""
         verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
         return cls.of(workload, f"{words}: {fall.said}", fall)

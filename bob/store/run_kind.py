@@ -1,4 +1,4 @@
-"""A folder that keeps a run, and the kind of the run, which follows from the fields of its run.json."""
+"""The folder of a run, and the kind of the run. bob finds out the kind from the fields in the run's run.json."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from bob.store.files import read_document, rewrite_document, write_document
 
 
 class RunKind(StrEnum):
-    """The command of bob that made a run directory."""
+    """The kinds of runs. A kind has the name of the command that begins such a run, for example `bob probe`."""
 
     PROBE = "probe"
     MATRIX = "matrix"
@@ -31,8 +31,9 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
 
 
 def subject_of(about: Mapping[str, Any]) -> str:
-    """Return in words what a run tests. ``about`` is the content of its run.json. Return an empty string if another
-    version of bob wrote a run.json without these words."""
+    """Return the name of what a run tests: a configuration, a program, or a set of configurations. ``about`` is the
+    content of the run's run.json. Return an empty string if it lacks this name, as another version of bob may have
+    written it."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:

@@ -23,7 +23,8 @@ class SearchDirectory(RunFolder):
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Remove the files of a search without results."""
+        """Undo a search that ended before it had a result. Remove run.json, the lock, and the lots that have no
+        workload."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
                 rmtree(folder, ignore_errors=True)
@@ -35,13 +36,13 @@ class SearchDirectory(RunFolder):
         return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
     def known(self) -> list[int]:
-        """Return for each lot how many earlier lots had results when bob chose the workloads of the lot. This is the
-        number of all earlier lots, unless lots run side by side."""
+        """Return a number for each lot: how many earlier lots had results when bob chose the workloads of this lot. If
+        lots do not run side by side, this is the number of all earlier lots."""
         return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
 
     def begin(self, workloads: int, known: int | None = None) -> Path:
         """Add a lot with this number of ``workloads`` to run.json, and return its path. ``known`` is the number of
-        earlier lots with results (None: all)."""
+        earlier lots that have results now; if it is None, all of them do."""
         lots = self.about()["lots"]
         name = f"lot-{len(lots) + 1:03d}"
         self.note(lots=[*lots, [name, workloads, *([] if known in (None, len(lots)) else [known])]])

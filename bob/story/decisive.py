@@ -1,5 +1,6 @@
-"""The decisive writes of a violation, in words. A write is *decisive* if the violation goes away when this write alone
-has another fate, for example if it is not lost (:func:`bob.crash.neighbours.causes`)."""
+"""The decisive writes of a violation, in words. A write is *decisive* if the violation depends on its fate (lost, torn
+or on the disk). With another fate of this write alone, the violation goes away
+(:func:`bob.crash.neighbours.causes`)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +13,8 @@ _WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 
 def decisive(line: CrashTimeline) -> str:
-    """Return :func:`in_words` with a capital letter, as the beginning of a sentence."""
+    """Return the decisive writes in words (:func:`in_words`). The first letter is a capital, for the beginning of a
+    sentence."""
     words = in_words(line)
     return words[:1].upper() + words[1:]
 
@@ -42,8 +44,8 @@ def in_words(line: CrashTimeline) -> str:
 
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
-    """Return the events of the time line that made a write durable, by their indexes in ``line.events``. These are FUA
-    writes, and flushes after a write. Only writes that were sent after the first call began count
+    """Return the indexes in ``line.events`` of the events that made writes durable. Such an event is a FUA write, or a
+    flush that made an earlier write durable. Writes from before the first system call or operation do not count
     (docs/how-it-works.md#the-rules)."""
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)

@@ -61,11 +61,13 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
-    """A write, or ``count`` joined writes of ``sectors`` sectors in all. ``first`` is the index of the first write in
-    the trace. ``end`` is None if a joined write was in flight at the crash. ``what`` names the written block, and
-    ``kind`` is the kind of the block, such as data. ``operations`` are the numbers of the operations that the written
-    data belongs to. ``kept`` names the atomic units of a torn write that are on the medium. ``decides`` says that the
-    crash would do no harm if only this write had another fate."""
+    """A write to the disk, or ``count`` writes that bob joined, with ``sectors`` sectors in all. ``first`` is the index
+    of the first of them in the trace. ``end`` is None if one of them was in flight at the crash.
+
+    ``what`` names the written block, and ``kind`` is the kind of the block, such as data. If the block has data of
+    operations of the workload, ``operations`` are the numbers of these operations. ``kept`` names the atomic units of a
+    torn write that are on the medium. ``decides`` says that the violation goes away if only this write has another
+    fate."""
 
     seconds: float
     end: float | None = None
@@ -89,7 +91,7 @@ StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashTimeline:
     """The ``events`` before the crash, in the order of their beginnings. ``crash`` is the time of the crash (seconds).
-    ``left_out`` is the number of durable writes that ``events`` does not list."""
+    To keep the list short, bob leaves out some durable writes; ``left_out`` is their number."""
 
     crash: float
     left_out: int = 0
@@ -168,9 +170,9 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with those of the ``calls`` that began before the crash. Most calls from before the first event
-    of ``line`` are left out. Only the last MOST_EARLY of these stay, and those whose effect is missing in part or as a
-    whole."""
+    """Return ``line`` with the calls in ``calls`` that began before the crash. Of the calls before the first event of
+    ``line``, keep only the last :data:`MOST_EARLY`. Keep also earlier calls if the crash lost their effect, as a whole
+    or in part."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
@@ -236,8 +238,8 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """Yield ``events``, with some writes joined into one event: writes with the same kind of block and the same fate,
-    if there are only other writes between them."""
+    """Yield ``events``, with some writes joined into one event. bob joins writes that have the same kind of block and
+    the same fate, if no call and no flush comes between them. A torn or decisive write stays alone."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
         if not isinstance(event, WriteEvent):
@@ -252,9 +254,9 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
 
 
 def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
-    """Return ``events`` without some durable writes, and the number of writes left out. First leave out the durable
-    writes that are older than the recording. Then leave out the earliest of the others, until MOST_EVENTS events are
-    left."""
+    """Return ``events`` without some durable writes, and the number of writes left out. Leave out all durable writes
+    from before the start of the recording. If more than MOST_EVENTS events remain, also leave out the earliest of the
+    other durable writes."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
     few: list[StoryEvent] = []

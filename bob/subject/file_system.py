@@ -39,27 +39,32 @@ class FileSystem:
     guest seconds.
 
     ``driver`` is the file system's name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs``
-    makes the same file system in each run (UUID, hash seed). It works without discards, which would erase the stale
-    pattern (bob's known content of unused sectors), and without background initialisation. ``check`` is the command
-    that a boot after a crash would run before the mount (empty if the mount itself recovers). ``check_on_host`` says
-    that it depends on the disk alone, which may be a file. The command ``repair``
-    runs if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the smallest size
-    that mkfs accepts.
+    makes the same file system in each run (UUID, hash seed). It must not discard blocks, since a discard erases the
+    stale pattern (known content that bob writes to unused sectors). It must also not leave initialisation for later, in
+    the background.
 
-    The file system commits changes within ``commit`` seconds. It counts as idle when the device has had no write for
-    ``quiet`` seconds, longer than all timers of the file system. If the file system never stops writing, bob waits
-    ``enough`` seconds after the operations (0: no limit). If the file system ``keeps_commits`` in memory, bob syncs it
-    after the wait.
+    ``check`` is the command that a boot after a crash would run before the mount. It is empty if the mount itself
+    recovers. ``check_on_host`` says that the host may run ``check`` on a file, as its result depends only on the disk
+    and the time. The command ``repair`` runs if a crash state does not mount. ``device`` is the default size of the
+    disk, and ``smallest`` the smallest size that mkfs accepts.
 
-    ``names`` are pairs (mount options, the literature's name for them). ``forgets`` says that recovery updates each
-    block by itself, and that the updated block is the same, whether the block on the disk was old or new
-    (:mod:`bob.observe.predict`). If ``forgets`` is true, ``log`` is the format of the log. Recovery leaves old contents
-    in the log; these do not count when bob compares disks after recovery (:mod:`bob.observe.leftovers`). ``refusals``
-    are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`). Without
-    ``lasting_inodes``, inode numbers change at each mount. The optional command ``checker`` checks a disk without
-    changing it; an exit code in ``clean`` means that it found nothing wrong. ``expected_messages`` are regular
+    The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
+    for ``quiet`` seconds. This is longer than all timers of the file system. If the file system never stops writing,
+    bob waits ``enough`` seconds after the operations (0: no limit). ``keeps_commits`` says that the file system does
+    not write a finished transaction to its log until a sync waits for it, as JFS does. bob then also syncs it after the
+    wait.
+
+    ``names`` are pairs: mount options, and what the literature calls the file system with them. ``forgets`` describes
+    blocks that recovery updates. Recovery updates each of them independently of the others. The block after recovery is
+    the same, whether the disk had the old or the new block before (:mod:`bob.observe.predict`). ``log`` is then the
+    format of the file system's log. Recovery leaves old contents in the log, and bob ignores them when it compares
+    disks after recovery (:mod:`bob.observe.leftovers`).
+
+    ``refusals`` are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`). If
+    ``lasting_inodes`` is false, inode numbers change at each mount. The optional command ``checker`` checks a disk
+    without changing it; an exit code in ``clean`` means that it found nothing wrong. ``expected_messages`` are regular
     expressions for messages that the kernel prints after any crash. ``declaration`` is the text of the user's own file
-    (empty if bob ships it), so that a result does not depend on that file."""
+    (empty if bob ships it). The result keeps this text, so that it does not depend on that file."""
 
     name: str
     driver: str
@@ -94,7 +99,7 @@ class FileSystem:
 
 
 class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
-    """The content of a TOML file that declares a file system. Sizes are in MiB. Commands are lines of a shell.
+    """The content of a TOML file that declares a file system. Sizes are in MiB. A command is one line, as in a shell.
     ``lacks`` maps the operations that the file system lacks to the kernel's messages."""
 
     driver: str | None = None
