@@ -30,8 +30,8 @@ class TreeCounts:
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
     """Count the allowed and the seen trees of workloads that were explored exhaustively. Workloads with the same list
     of operations are counted together. Leave out a list of operations if it has more than ``limit`` closed sets of
-    micro-operations (sets that may persist without anything else). Return () if the model allows any garbage in names
-    or in files that kept their blocks, because the number of trees then has no limit."""
+    micro-operations (sets that may persist without anything else). Return () if the model allows garbage anywhere but
+    in files that were removed, replaced or cut, because the number of trees then has no limit."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)

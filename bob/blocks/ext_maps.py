@@ -1,4 +1,5 @@
-"""The block map of an inode of ext2, ext3 or ext4, by pointers or by extents."""
+"""The block map of an inode of ext2, ext3 or ext4. The inode points to its blocks with pointers, or it has a tree of
+extents."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,8 @@ class MapReader:
         self._blocks = blocks
 
     def blocks_of(self, inode: Any) -> dict[int, str]:
-        """Return the blocks of a parsed inode in the order of the file, each with its role (see ``BlockOwner``)."""
+        """Return the numbers of all blocks of a parsed inode, in the order of the file. Each block has a role, such as
+        ``data`` or ``map`` (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         role = role_of(inode.mode)
         if role is None:

@@ -1,6 +1,6 @@
-"""Names (short descriptions) for writes of f2fs. bob names a block by its area of the disk. In the main area, it names
-node blocks by their footer, and data by its pattern. Directories and other blocks stay unknown. The structures are from
-Linux ``include/linux/f2fs_fs.h``, little-endian."""
+"""Names (short descriptions) for writes of f2fs. bob names a block by its area of the disk. In the main area, it
+recognises node blocks by their footer, and data by the pattern that a workload's operations write into files.
+Directories and other blocks stay unknown. The structures are from Linux ``include/linux/f2fs_fs.h``, little-endian."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -54,7 +54,8 @@ class F2fs:
         return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Do nothing, since each node block contains the number of its inode."""
+        """Do nothing. bob need not learn from earlier writes what inode a node block belongs to, since each node block
+        contains the number of its inode."""
 
     def _part(self, piece: BlockPiece) -> WritePart:
         if piece.block < self._main:

@@ -58,8 +58,8 @@ class Tag(NamedTuple):
 
 
 class Jbd2Journal:
-    """The journal in ``blocks``: the block numbers of the file system where the journal is, in the order of the
-    journal."""
+    """The journal of one file system. ``blocks`` has the number of each block of the file system that belongs to the
+    journal, in the order of the journal."""
 
     def __init__(self, blocks: Sequence[int], read: Callable[[int], bytes]) -> None:
         self._blocks = blocks

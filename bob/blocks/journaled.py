@@ -33,8 +33,9 @@ class Journal(Protocol):
 
 
 class Journaled(ABC):
-    """A file system of ``blocks`` blocks of ``block_bytes``. ``_latest`` is the device as if each copy in the journal
-    were already at its home, the place of the copied block. So bob sees what a write to the journal changes."""
+    """A file system of ``blocks`` blocks of ``block_bytes``. The *home* of a copy in the journal is the block of the
+    file system that it is a copy of. ``_latest`` is the content that the device would have if each copy had already
+    been written to its home. bob compares a new copy with it, and sees what the copy changes."""
 
     def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
         self.owners = Owners()
@@ -61,8 +62,8 @@ class Journaled(ABC):
 
     @abstractmethod
     def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
-        """Return the name of a block by its home, its place in the file system. ``is_home`` is False if the write is of
-        a copy in the journal, which has not been written to its home yet."""
+        """Return the name of a block. The name depends on the block's home, its place in the file system. ``is_home``
+        is True if the write is to that place, and False if it writes a copy of the block to the journal."""
 
     @abstractmethod
     def _learn(self, index: int, piece: BlockPiece, *, is_home: bool) -> None:

@@ -1,4 +1,5 @@
-"""The parts of a write, which :mod:`bob.blocks.summary` turns into words."""
+"""The parts of a write. A part is one block of the write, or several similar blocks. :mod:`bob.blocks.summary` turns
+the parts into words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -29,12 +30,13 @@ class DataRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WritePart:
-    """One block of a write, or several (``blocks``) of one sort.
+    """One block of a write, or several blocks of one sort. ``blocks`` is the number of blocks, and ``what`` says what
+    they are.
 
-    ``place`` is a key of :class:`Owners`, which know the file that owns the block. ``role`` is set if the block's
-    content shows its role. ``of`` is the inode whose number is in the block. ``inodes`` are the inodes that the write
-    changes, and ``notes`` say what else it changes.
-    """
+    ``place`` is the number of the block, or in btrfs its logical address. If it is set, :class:`Owners` looks up by it
+    what file owns the block. ``role`` is set if the content of the block shows its role, such as ``data``. If the block
+    itself contains the number of the inode that owns it, ``of`` is this inode. ``inodes`` are the inodes that the write
+    changes, and ``notes`` say what else it changes."""
 
     kind: BlockKind
     what: str
@@ -83,8 +85,8 @@ def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
 @dataclass(frozen=True, slots=True)
 class BlockPiece:
     """The piece of a write that lies in one block, the block number ``block``. The piece begins at sector ``sector`` of
-    the write. ``before`` and ``after`` are the whole block without and with this write. ``skip`` and ``length`` say
-    which bytes of the block the piece is."""
+    the write. ``before`` is the content of the whole block before the write, and ``after`` its content after the write.
+    The piece has ``length`` bytes, and begins at byte ``skip`` of the block."""
 
     block: int
     sector: int

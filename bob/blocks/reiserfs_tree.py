@@ -40,8 +40,8 @@ def level_of(block: bytes) -> int:
 
 
 def leaf_items(block: bytes) -> dict[ItemKey, bytes]:
-    """Return the items of a leaf by key (directory, object, offset, type). The result lacks the count of entries that
-    an item's header may have."""
+    """Return the items of a leaf by key (directory, object, offset, type). The result has only the bodies of the items,
+    not the other fields of their headers (such as a count of entries)."""
     return {key: block[start : start + length] for key, start, length in _heads(block)}
 
 
@@ -62,8 +62,9 @@ def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
 def notes(
     before: Mapping[ItemKey, bytes], changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]
 ) -> tuple[str, ...]:
-    """Return what a write of a leaf changes: names, and the data in the leaf. ``before`` has the old items of
-    ``changed``."""
+    """Return in words what a write of a leaf changes: names, and file data that is stored in the leaf. ``changed`` has
+    the items that are new or have new contents, and ``before`` the old contents of these items. ``gone`` has the items
+    that the write removes."""
     old = _names({**before, **gone})
     new = _names(changed)
     sorts = (("adds", sorted(new - old)), ("removes", sorted(old - new)))

@@ -33,8 +33,8 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 @dataclass(frozen=True, slots=True)
 class BlockName:
     """A name of a write: a short ``text`` in lower case, and its ``sort``, such as "inode table" or "data". Writes of
-    one sort share the words of the sort. If a write has blocks of several kinds, the most common kind counts, and of
-    its parts the last one decides the sort."""
+    one sort share the words of the sort. If a write has blocks of several kinds, the name has the kind of most of the
+    blocks. The last part of the write with this kind decides about the sort."""
 
     kind: BlockKind
     text: str
@@ -127,8 +127,8 @@ def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple
 
 
 def inode_changes(links: tuple[int, int], sizes: tuple[int, int], *, is_new: bool) -> tuple[str, ...]:
-    """Return the changes that a write makes in an inode, given its numbers of names and its sizes (bytes) before and
-    after."""
+    """Return in words the changes that a write makes in an inode. ``links`` has the number of the inode's hard links
+    before the write and after it, and ``sizes`` its sizes in bytes."""
     if is_new or (links[1] and not links[0]):
         return ("new",)
     if links[0] and not links[1]:

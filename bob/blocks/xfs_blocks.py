@@ -54,7 +54,8 @@ def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePa
 
 
 def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return the name of a block: by its content, otherwise by its known ``owner``."""
+    """Return the name of a block. It comes from the block's content. If bob does not recognise the content, the name
+    comes from ``owner``, the file that the block belongs to."""
     return (
         data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or owned_part(piece, owner)
     )

@@ -88,7 +88,8 @@ class ForkReader:
         self._read = read
 
     def blocks_of(self, inode: Any, raw: bytes) -> dict[int, str]:
-        """Return the blocks of a parsed inode, whose bytes are ``raw``, each with its role (see ``BlockOwner``)."""
+        """Return the numbers of all blocks of a parsed inode, whose bytes are ``raw``. Each block has a role, such as
+        ``data`` or ``map`` (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         literal = raw[form.INODE_CORE_BYTES :]
         role = role_of(inode.mode)
@@ -135,8 +136,8 @@ class ForkReader:
 
 
 def log_area(form: str, base: Base) -> range:
-    """Return the sectors of the log in the image ``base``. The range is empty unless the log is of the ``form`` xfs and
-    the superblock is valid."""
+    """Return the sectors of the log in the image ``base``. ``form`` is the name of the log's format. The range is empty
+    if this is not "xfs", or if the superblock is invalid."""
     if form != "xfs":
         return range(0)
     try:

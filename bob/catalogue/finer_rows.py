@@ -30,8 +30,9 @@ _WHERE = {
 
 
 def pair_rows() -> Iterator[Property]:
-    """Yield a row for each pair of kinds of changes X and Y, which asks that X is persisted before Y. Its name is
-    ``X-then-Y.RELATION`` (probes/rows/pairs.toml)."""
+    """Yield the rows about the order of two changes. Each row is for two kinds of changes, X and Y, and asks whether a
+    change of kind X persists before a later change of kind Y. Its name is ``X-then-Y.RELATION``, in which RELATION
+    says, for example, that both changes are of the same file (probes/rows/pairs.toml)."""
     for relation, first, later in product(Relation, _PAIRED, _PAIRED):
         if relation is Relation.SAME_FILE and (first, later) in UNTELLABLE:
             continue
@@ -102,12 +103,13 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 
 def durability_rows() -> Iterator[Property]:
-    """Yield a row for each part of earlier changes that a call may make durable. Its name is ``CALL.WHAT``
-    (probes/rows/durability.toml). The workloads of the row end with the call.
+    """Yield the rows about durability. Each row is for one call, such as an fsync of a file, and asks whether the call
+    makes some earlier changes durable, such as those of the file's size. Its name is ``CALL.WHAT``, in which WHAT
+    stands for these changes (probes/rows/durability.toml). The workloads of the row end with the call.
 
-    A model of a file system uses the same words as the names of rows. In a model, a word may cover more cases than its
-    row tests. Rows about data test only overwrites and zeros. After the sync of a directory, rows test only files in
-    that directory."""
+    A model of a file system uses the same words for CALL and WHAT, but a word may mean more in a model than in a row.
+    For example, rows about data test only overwrites and zeroed ranges. Rows about the sync of a directory test only
+    files in that directory."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with this call
@@ -144,8 +146,8 @@ _UNIT_WORDS = {
 
 def unit_rows() -> Iterator[Property]:
     """Yield the rows that ask whether a change is atomic within one unit, such as 512 bytes. The smallest unit comes
-    first. A row's name is ``KIND.UNIT`` (probes/rows/units.toml). Only writes have units; any other kind of change has
-    one row."""
+    first. A row's name is ``KIND.UNIT`` (probes/rows/units.toml). Only the kinds of changes that write data have a row
+    for each unit. Any other kind has one row, for the whole change."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

@@ -1,5 +1,6 @@
-"""The place of a property in a grid. bob shows a finer matrix (:mod:`bob.catalogue.finer_rows`) as grids, and gives
-each property a row and a column there."""
+"""The place of a property in a grid. Some tables have a property for each pair of two things, such as two kinds of
+changes (:mod:`bob.catalogue.finer_rows`). bob shows the results of such a table as grids. The place of a property is
+its row and its column in one of the grids."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -30,7 +30,7 @@ RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A property and the workloads that test it. ``row`` is the number of its row in the table."""
+    """A property and the workloads that test it. In a table of results, the properties are sorted by ``row``."""
 
     row: int
     property: Property
@@ -148,8 +148,9 @@ def check_name(name: str) -> None:
 
 
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
-    """Yield the workloads of ``entry``, one for each combination of one of its ``first``, one of its ``later`` and one
-    of its ``finish``. A workload performs ``first``, then ``operations``, then ``later``, and ends with ``finish``."""
+    """Yield the workloads that ``entry`` declares. Its fields ``first``, ``later`` and ``finish`` are lists of
+    alternatives, and there is a workload for each combination of three alternatives. The workload performs the chosen
+    ``first``, then all ``operations``, then the chosen ``later``, and ends with the chosen ``finish``."""
     if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if entry.tree is not None and entry.tree not in trees:
@@ -181,8 +182,11 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
     """Return the finish (the end of a workload's recording) that ``text`` declares. It may be ``natural``, ``natural
-    2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. ``fdatasync`` may replace ``fsync``.
-    ``later`` is the file that the last operation created or wrote, and ``directory`` is its directory."""
+    2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. With ``natural``, no call syncs anything,
+    and the kernel writes everything back by itself. A number behind it is a time in seconds, by which the kernel's
+    periodic work is shifted. In ``fsync later``, the word ``later`` stands for the file that the last operation created
+    or wrote. In ``fsync directory``, ``directory`` stands for the directory of that file. ``fdatasync`` may replace
+    ``fsync``."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

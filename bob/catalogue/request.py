@@ -26,8 +26,9 @@ DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 class CheckPlace(StrEnum):
-    """The place where a program's checker runs on the trees of files that a model of a file system allows after a
-    crash. AUTO is the host if the host can run the checker, otherwise guests."""
+    """The place where the checker of a program runs. (The checker is a command that says whether the program accepts a
+    tree of files.) It runs on the trees that a model of a file system allows after a crash. AUTO is the host if the
+    host can run the checker, otherwise guests."""
 
     AUTO = "auto"
     HOST = "host"
@@ -39,9 +40,9 @@ class Host:
     """The place where guests run. ``connect`` is a libvirt URI (None: bob's own), and ``jobs`` is the number of
     parallel guests (None: as many as fit).
 
-    With the address of a Dask ``scheduler``, guests run on the machines of a cluster. bob sends these machines parts of
-    the run, and ``jobs`` is then the number of guests for each part (None: one). ``checks`` may move the runs of a
-    program's checker from guests to the host."""
+    If ``scheduler`` is set, it is the address of a Dask scheduler, and guests run on the machines of its cluster. bob
+    sends these machines parts of the run, and ``jobs`` is then the number of guests for each part (None: one).
+    ``checks`` says whether a program's checker runs in guests or on the host."""
 
     connect: str | None = None
     jobs: int | None = None
@@ -56,10 +57,12 @@ ANYWHERE = Host()
 class ProbeRequest:
     """A request for a probe: a configuration, the properties to test on it, and how much bob explores of them.
 
-    ``properties`` are names of shipped properties among ``rows``, and ``probes`` are the user's own. Without both, the
-    request is for all of ``rows``. ``budget`` is in mounts per workload. ``audit`` is the share of predictions that bob
-    checks by further mounts. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause`` adds a
-    list of findings by cause. ``pace`` is the pace at which a program runs while bob records it."""
+    ``rows`` is a set of shipped properties. ``properties`` are names of properties in this set, and ``probes`` are the
+    user's own probes. If both are empty, the request is for all properties of the set. ``budget`` is the number of
+    mounts that bob may use for each workload. bob predicts the outcomes of some crash states without a mount. It mounts
+    some of these states, too, to check the predictions; ``audit`` is their share. bob also crashes the recovery of
+    ``recovery_crashes`` crash states. If ``by_cause`` is True, the result also lists the findings in groups with the
+    same cause. ``pace`` is the pace at which a program runs while bob records it."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()

@@ -15,9 +15,10 @@ from bob.workload.simulation import simulate
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
     """Return the workloads that bob records for ``request``, each once.
 
-    They are the workloads of the user's own probes and of the requested probes for layers. To these come all workloads
-    of the table of rows that test a requested property, even if they belong to the probe of another property. So bob
-    judges a property on the same workloads, whatever other properties are requested."""
+    These are, first, the workloads of the user's own probes and of the requested probes for layers. Second, bob looks
+    at the workloads of all shipped probes in the requested set of rows. It takes each of them that tests a requested
+    property, even if the workload belongs to the probe of another property. So bob judges a property on the same
+    workloads, whatever other properties are requested."""
     asked, lacks = request.asked, tuple(request.configuration.fs.lacks)
     apart = [probe for probe in asked if probe in request.probes or probe in layer_probes()]
     own = {probe.property.name for probe in apart}

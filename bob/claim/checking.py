@@ -11,8 +11,8 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class CheckerClaim(Claim):
-    """The claim that the checker of ``program`` accepts the disk after a crash. The program had written ``output``
-    before."""
+    """The claim that a program accepts the disk after a crash. The answer comes from the checker of ``program``, a
+    command that looks at the program's files. Before the crash, the program had written ``output``."""
 
     program: Program
     output: bytes

@@ -25,8 +25,9 @@ PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob d
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The work before a crash (a workload's or a program's). ``inodes`` and ``statuses`` have the inode number and the
-    other status of each name, first as before the operations, then as after them."""
+    """The work before a crash: either the operations of a workload, or the run of a program. ``inodes`` has the inode
+    number of each name, and ``statuses`` has its other attributes, such as the mode. In both pairs, the first mapping
+    is from before the work, and the second from after it."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -34,7 +35,7 @@ class Context:
 
     @property
     def workload(self) -> Workload:
-        """The operations. Raises TypeError if the work is a program's, which has none."""
+        """The workload. Raises TypeError if the work is the run of a program, which is no workload."""
         return workload_in(self.work)
 
 
@@ -46,8 +47,8 @@ class View(Protocol):
         """The tree after the mount."""
 
     def complaints(self) -> Sequence[Complaint]:
-        """The kernel's complaints at the mount, and the faults that the file system's checker or a removal of all files
-        finds."""
+        """The kernel's complaints at the mount, and further faults of the file system. bob finds these by running its
+        fsck, and by removing all files."""
 
     def undisturbed(self) -> Observation:
         """The tree that recovery leaves if no crash interrupts it."""
@@ -105,7 +106,8 @@ class Claim(ABC):
     @property
     @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """A heading and the text of the claim. The text is empty if this bob does not know the claim."""
+        """A heading, and the claim in words. If the claim is about a property that this version of bob does not know,
+        the words are empty."""
 
     @property
     def operations(self) -> tuple[int, ...]:
@@ -129,7 +131,8 @@ class Claim(ABC):
     @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
         """Return the evidence of a breach in one line; None if ``view`` does not break the claim. A state that does not
-        mount breaks only claims about mounting. If it has a tree, a repair made that tree."""
+        mount breaks only claims about mounting. bob may have repaired such a state; then the tree in ``view`` is the
+        tree after the repair, and does not count."""
 
     def kept(self, view: View, context: Context) -> bool:
         """Return whether ``view`` certainly keeps the claim. If bob cannot see enough of the view, it neither keeps nor
@@ -138,7 +141,8 @@ class Claim(ABC):
 
     @property
     def breach(self) -> str:
-        """The last clause of :meth:`sentence`, for kinds of claims without a sentence of their own."""
+        """The last part of the sentence about a crash that breaks the claim, such as "the next recovery led to another
+        tree". Kinds of claims that replace :meth:`sentence` do not need it."""
         return ""
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
@@ -157,16 +161,16 @@ class Claim(ABC):
     @classmethod
     @abstractmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the claim that a witness has; None if the claim is of another kind. ``known`` returns a shipped
-        property by its name, since a witness need not declare shipped properties. May raise KeyError, TypeError,
-        ValueError, UsageError or MalformedError."""
+        """Return the claim that the witness ``document`` is about; None if the claim is of another kind. A witness may
+        give only the name of a shipped property. bob calls ``known`` with this name to get the property. May raise
+        KeyError, TypeError, ValueError, UsageError or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
     """A breach of ``claim`` in ``state``, with ``evidence`` in one line. ``found`` is the tree after the crash, if the
-    evidence is about the tree. ``is_clear`` is False if the claim orders two operations and the later one is perhaps
-    not whole in ``state`` either."""
+    evidence is about the tree. ``is_clear`` is False if the claim says that one operation persists before another, and
+    perhaps ``state`` does not have all of the later operation either."""
 
     state: CrashState
     claim: Claim
@@ -176,7 +180,7 @@ class BrokenClaim:
 
 
 class Judgeable(Claim):
-    """A claim that bob can judge on all crash states of a case at once."""
+    """A claim that bob can judge on all crash states of a workload at once."""
 
     def asking(self, workload: Workload) -> Workload:
         """Return the part of ``workload`` that tests the claim."""
@@ -184,8 +188,9 @@ class Judgeable(Claim):
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that best shows a breach; None if no state breaks the claim. In that state, the claim
-        may be broken for other operations than those that this claim is about."""
+        """Return the crash state that best shows a breach; None if no state breaks the claim. The claim in the result
+        may be about other operations of the workload than this claim, because bob looks for a breach of the same
+        property by any operations."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

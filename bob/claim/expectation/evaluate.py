@@ -112,8 +112,9 @@ def _stat(atom: StatIs | Attribute, node: Node) -> Iterator[str]:
 
 
 def _check_name(name: NamedPath, history: History, text: str) -> None:
-    """Raise PointedError unless the path occurs in the workload, or both its directory and its last part occur
-    there."""
+    """Raise PointedError if the path is unknown, and probably misspelt. A path is known if it occurs in the workload.
+    It is also known if its directory occurs there, and its last part is the name of a file or directory elsewhere in
+    the workload."""
     known = {path for step in history.steps for path in step.names}
     directory, last = name.path.rpartition("/")[::2]
     bearers = {(path, thing) for step in history.steps for path, thing in step.names.items()}

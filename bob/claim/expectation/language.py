@@ -1,5 +1,6 @@
 """The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md). ``not`` binds closest, then
-``and``, then ``or``, and last ``implies``. ``implies`` groups to the right. Quotes work as in operations."""
+``and``, then ``or``, and last ``implies``. ``implies`` groups to the right. A path with spaces, brackets or signs such
+as ``=`` is written in quotes, as in a shell."""
 
 import re
 import shlex

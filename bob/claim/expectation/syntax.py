@@ -43,8 +43,8 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of the bytes that a test expects. ``what`` is the number of an operation, whose data is expected, or
-    stands for earlier contents such as ``old``."""
+    """The source of the bytes that a test expects. If ``what`` is a number, a file should have the data that this
+    operation wrote. Otherwise ``what`` is a word for contents, such as ``old`` for the contents in the initial tree."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -86,8 +86,9 @@ class Same:
 @dataclass(frozen=True, slots=True)
 class StatIs:
     """A comparison of an inode's ``field`` with ``value``: a number, a pair (user, group) or a text. Sizes (bytes) and
-    numbers of names are compared only for files, and targets only for symbolic links. A time of modification is in
-    seconds since 1970, and equals ``value`` only if an operation set it."""
+    numbers of hard links are compared only for files, and targets only for symbolic links. A time of modification is in
+    seconds since 1970. The comparison holds only if an operation has set this time, not if the kernel has set the time
+    of a change by itself."""
 
     name: NamedPath
     field: StatField
@@ -107,8 +108,9 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A test that the name exists, and that its extended attribute ``attribute`` is as in ``source``. If the attribute
-    is absent in ``source``, the name must not have it either."""
+    """A test that the name exists, and that its extended attribute ``attribute`` has the expected value. ``source``
+    says whether this is the value in the initial tree, in the final tree, or after a certain operation. If the
+    attribute did not exist there, the test holds only if it is absent."""
 
     name: NamedPath
     attribute: str
