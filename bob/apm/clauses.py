@@ -159,8 +159,8 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """The promise that earlier changes are durable when a ``call`` returns. ``what`` says which of the earlier changes
-    these are."""
+    """The promise that earlier changes are durable when a ``call`` returns. ``what`` names the part of these changes
+    that is durable, such as the data."""
 
     call: Call
     what: What

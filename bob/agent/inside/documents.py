@@ -74,9 +74,9 @@ class ScriptsDocument(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How to record. ``completion`` says when disks complete writes (a value of Completion). ``deadline`` is how many
-    seconds to wait at most until the disks are quiet. ``virtual`` says that the guest's clock is virtual. If the agent
-    ``narrates``, it prints each step on the console before it begins the step."""
+    """How to record. ``completion`` says whether disks complete writes at once or late (a value of Completion).
+    ``deadline`` is how many seconds to wait at most until the disks are quiet. ``virtual`` says that the guest's clock
+    is virtual. If the agent ``narrates``, it prints each step on the console before it begins the step."""
 
     completion: str
     deadline: float

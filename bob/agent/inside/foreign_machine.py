@@ -1,5 +1,5 @@
-"""The agent on a machine that bob did not boot. However this agent ends, it first removes what it brought, and restores
-what it changed. After a SIGKILL, the next agent does that. An agent never writes to the disks of such a machine."""
+"""The agent on a machine that bob did not boot. Before this agent ends, it removes what it brought, and restores what
+it changed. If a SIGKILL ends it, the next agent does that. An agent never writes to the disks of such a machine."""
 
 from __future__ import annotations
 

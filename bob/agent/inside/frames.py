@@ -20,8 +20,7 @@ Handler = Callable[..., Reply]
 
 
 class Denial(Exception):
-    """An error of the machine in the guest: it refused what bob asked. The message and the ``hint`` are for the
-    user."""
+    """An error: the guest could not do what bob asked. The message and the ``hint`` are for the user."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)

@@ -71,10 +71,10 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     """Build, mount and read each of ``states``, and return the outcomes. A state is a flat list of (sector, sector in
     the payload, number of sectors). ``blob`` has data to append to the payload.
 
-    In the reply, ``outcomes[i]`` is the number of the outcome of state i, and ``new_outcomes`` has the JSON of outcomes
-    with new numbers. The blob of the reply has new chunks and traces; ``chunks`` and ``traces`` have their lengths.
-    ``complaints[i]`` is the number of the complaint about state i (0: the kernel did not complain), and
-    ``new_complaints`` has pairs of kind and words.
+    In the reply, ``outcomes[i]`` is the number of the outcome of state i, and ``new_outcomes`` has, as JSON, the
+    outcomes that appear here for the first time. The blob of the reply has new chunks and traces; ``chunks`` and
+    ``traces`` have their lengths. ``complaints[i]`` is the number of the complaint about state i (0: the kernel did not
+    complain), and ``new_complaints`` has pairs of kind and words.
 
     Some fields depend on what :func:`observe_prepare` asked for. ``traces`` and ``sectors_read`` say what recovery
     read. ``left`` has, for each state, the stretches whose content has changed, as pairs of the stretch's number and
