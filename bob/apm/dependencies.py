@@ -27,7 +27,7 @@ class Edge:
     """An edge of the graph. In a model that promises all of ``clauses``, the node ``node`` persists only if the node
     ``needs`` does. If ``synced``, the edge is for two changes that persist in order, and some call syncs the file or
     directory of the later change. A clause with the exception ``unless_synced`` does not promise the order in this
-    case, so the edge does not hold in a model that has only that clause."""
+    case. So the edge does not hold in a model that has only that clause."""
 
     node: int
     needs: int

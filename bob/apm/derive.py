@@ -301,10 +301,10 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that a file system keeps by the same means as ``clause``, for example because it writes both
-    kinds of changes with its journal. If a crash state refutes one of these clauses, ``clause`` has held by luck. The
-    result is empty for an order of changes of one file (such as a rename after an append to it), because file systems
-    often have a special rule for such an order."""
+    """Return the clauses that a file system keeps by the same means as ``clause``. For example, it may write both kinds
+    of changes with its journal. If a crash state refutes one of these clauses, ``clause`` has held by luck. The result
+    is empty for an order of changes of one file (such as a rename after an append to it), because file systems often
+    have a special rule for such an order."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:

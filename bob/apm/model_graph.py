@@ -111,9 +111,9 @@ class _By(Enum):
 
 
 class _ChangeChains:
-    """The chains of the changes so far. All changes in one chain are of the same kind, and are about the same thing,
-    such as one file. :class:`_By` lists what the changes in a chain may have in common. The last node of a chain stands
-    for all changes in the chain."""
+    """The chains of the changes so far. All changes in one chain are of the same kind. In some chains, the changes also
+    have something else in common, such as one file (:class:`_By`). The last node of a chain stands for all changes in
+    the chain."""
 
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced

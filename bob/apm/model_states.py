@@ -119,10 +119,10 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
     ``outputs[k]`` is all output that the program had written when operation k had returned.
 
     A *prefix* is a state that has exactly the first k operations. ``budget`` is the number of states that bob can try.
-    Normally all prefixes come first. But if they would take more than three quarters of the budget, only some prefixes,
-    evenly spread over the workload, come first, and take half of the budget. The other half alternates between two
-    kinds of states. In some, the last operation is there only in part, or an earlier operation is missing. The others
-    lose as much as the model allows."""
+    Normally all prefixes come first. But they might take more than three quarters of the budget. In this case, only
+    some prefixes come first, evenly spread over the workload, and take half of the budget. The other half alternates
+    between two kinds of states. In some, the last operation is there only in part, or an earlier operation is missing.
+    The others lose as much as the model allows."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -317,9 +317,9 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """True if some state so far may show stale data in holes (parts of files whose data is missing). bob then has
-        not tried all trees: it fills all holes of a tree in the same way, but the model also allows zeros in some holes
-        of a tree and stale data in others."""
+        """True if some state so far may show stale data in holes (parts of files whose data is missing). In this case,
+        bob has not tried all trees. It fills all holes of a tree in the same way, but the model also allows zeros in
+        some holes and stale data in others."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:

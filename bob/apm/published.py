@@ -1,4 +1,4 @@
-"""Make models from a published table. A row of the table stands for a property, and a column for a file system; a mark
+"""Make models from a published table. A row of the table stands for a property, and a column for a file system. A mark
 says that the file system violates the property. The model for a column promises the properties that are not marked, and
 what POSIX says about syncs of a file."""
 

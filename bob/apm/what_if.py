@@ -1,7 +1,7 @@
-"""Change a model: add clauses (promises), or take clauses away. The user writes a change as ``+`` or ``-``, and a
-pattern that stands for the names of clauses, such as ``-ordered append any same-file`` (docs/models.md). A word of the
-pattern may be ``any``, contain the wildcard ``*``, or list alternatives with ``|`` between them. Some common changes
-have names (:data:`NAMED`)."""
+"""Change a model: add clauses (promises), or take clauses away. The user writes a change as a sign and a pattern, such
+as ``-ordered append any same-file``. The sign ``+`` adds clauses, and ``-`` takes clauses away. The pattern stands for
+the names of the clauses (docs/models.md). A word of the pattern may be ``any``, contain the wildcard ``*``, or list
+alternatives with ``|`` between them. Some common changes have names (:data:`NAMED`)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,5 @@
-"""A name (short description) for every write of a trace. bob finds it from the content of the write's blocks, such as
-magic numbers or a workload's data, and from the places of the blocks in the file system."""
+"""A name (short description) for every write of a trace. The name comes from the content of the write's blocks, such as
+magic numbers or a workload's data. It also comes from the places of the blocks in the file system."""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence

@@ -33,10 +33,10 @@ class WritePart:
     """One block of a write, or several blocks of one sort. ``blocks`` is the number of blocks, and ``what`` says what
     they are.
 
-    ``place`` is the number of the block, or in btrfs its logical address. If it is set, :class:`Owners` looks up by it
-    what file owns the block. ``role`` is set if the content of the block shows its role, such as ``data``. If the block
-    itself contains the number of the inode that owns it, ``of`` is this inode. ``inodes`` are the inodes that the write
-    changes, and ``notes`` say what else it changes."""
+    ``place`` is the number of the block (in btrfs, by its logical address). If it is set, :class:`Owners` looks up by
+    it what file owns the block. ``role`` is set if the content of the block shows its role, such as ``data``. If the
+    block itself contains the number of the inode that owns it, ``of`` is this inode. ``inodes`` are the inodes that the
+    write changes, and ``notes`` say what else it changes."""
 
     kind: BlockKind
     what: str

@@ -189,8 +189,8 @@ class Judgeable(Claim):
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
         """Return the crash state that best shows a breach; None if no state breaks the claim. The claim in the result
-        may be about other operations of the workload than this claim, because bob looks for a breach of the same
-        property by any operations."""
+        may be about other operations of the workload than this claim. The reason is that bob looks for any breach of
+        the same property."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

@@ -60,7 +60,8 @@ class ClauseCell:
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """A table of clauses of one form, such as orders. The row and the column of a clause stand for two words of its
-    name, such as the kinds of the two changes that it orders. Each of ``rows`` has a label and its cells."""
+    name. For a clause that orders two changes, these are the kinds of the changes. Each of ``rows`` has a label and its
+    cells."""
 
     title: str
     about: str
