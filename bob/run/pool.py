@@ -1,11 +1,14 @@
-"""A pool of guests that does jobs, and decides what a lost guest means.
+"""A pool of guests that do jobs. A *worker* is a thread that does jobs in a guest.
 
-If a guest is lost, another guest begins its job again, before all other jobs. If this guest is lost, too, the job gives
-up in its own way: for example, its question stays unknown, or a panic of the kernel is a finding. If bob itself fails
-at a job, the job gives up and its guest ends, but other jobs go on. An error that every job would meet ends the run.
+bob may lose a guest during a job, for example because the kernel panics. Another guest then begins the job again,
+before all other jobs. If bob loses this guest, too, the job gives up. Each kind of job says what this means: for
+example, the answer stays unknown, or a panic of the kernel is a finding. If bob itself fails at a job, the job also
+gives up, and its guest ends, but other jobs go on. An error that would hit every job, such as a full disk, ends the
+run.
 
-The loop is :meth:`Pool.done`. It runs in the command's own thread, or in threads from :meth:`Pool.start` to
-:meth:`Pool.stop`. When a user stops a run, guests may end before their workers notice. Such a loss does not count.
+Each worker runs the loop :meth:`Pool.done`. The only worker may be the command's own thread. Several workers are the
+threads between :meth:`Pool.start` and :meth:`Pool.stop`. When a user stops a run, guests may end before their workers
+notice. bob does not treat these guests as lost.
 """
 
 import errno
@@ -37,8 +40,8 @@ Errand = Callable[[], None]  # work that a worker does without a guest of this q
 
 
 class LostGuest(Exception):
-    """The guest was lost in the middle of a job, when the job already had a part of its answer. The message says how
-    the guest was lost."""
+    """An error of a job that lost its guest, but already has a part of its answer. The message says how the guest was
+    lost."""
 
 
 class RunStopped(BaseException):
@@ -46,9 +49,10 @@ class RunStopped(BaseException):
 
 
 class Job:
-    """Work for one guest. Three texts are for messages: the ``title`` of the job, ``when`` (at what point of the work a
-    guest was lost), and ``verb`` (what bob was doing when it failed). ``first_loss`` says how the first guest was lost.
-    ``states`` is the number of crash states that the present guest has done for this job."""
+    """Work for one guest. Messages contain the ``title`` of the job. If the guest is lost, they also contain the text
+    ``when``, for example " while recording". If bob itself fails, they contain the text ``verb``, for example
+    "recorded". ``first_loss`` says how the first guest for this job was lost (None: it was not). ``states`` is the
+    number of crash states that the present guest has tried for this job."""
 
     when = ""
     verb = "did"
@@ -59,27 +63,29 @@ class Job:
         self.states = 0
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        """Do the job, and return whether the guest can do another one. Raise GuestLost, AgentBroken or LostGuest if the
-        guest was lost."""
+        """Do the job. Return whether the guest can do another job afterwards. Raise GuestLost, AgentBroken or LostGuest
+        if the guest was lost."""
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        """Record that the job failed, because the second guest was lost, too, or because bob itself failed. If bob
-        itself failed, ``trace`` is its traceback. A job that cannot record this raises ``error``."""
+        """Note the failure of the job, for example as an unknown answer. ``reason`` says why it failed: the second
+        guest was lost, too, or bob itself failed. If bob itself failed, ``trace`` is the traceback. A kind of job that
+        has no place to note a failure raises ``error``."""
         raise error
 
 
 class Idle(Enum):
-    """The answer of a queue that has no job for a worker now. It says whether another job may still come."""
+    """The answer of a queue to a worker that asks for a job, if there is no job now. The answer says whether a job may
+    still come."""
 
     WAIT = "wait"  # more jobs may come
     OVER = "over"  # no more jobs will come
 
 
 class JobQueue:
-    """A queue of jobs. The guests for these jobs have the ``clock`` (virtual or real) and the disk ``world``. ``begin``
-    prepares a new guest. The pool holds its lock (the condition ``changed``) when it calls :meth:`next` and
-    :meth:`put_back`."""
+    """A queue of jobs. The guests for these jobs have the ``clock`` (virtual or real). They have the disk ``world``
+    with a program's packages, if it is not None. The pool calls ``begin`` with the agent of each new guest, to prepare
+    it. The pool holds its lock (the condition ``changed``) when it calls :meth:`next` and :meth:`put_back`."""
 
     def __init__(
         self,
@@ -92,11 +98,13 @@ class JobQueue:
         self._jobs = deque(jobs)
 
     def next(self, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. ``has_guest`` is False if the worker would have to start a guest for it."""
+        """Return the next job for a worker. Instead of a job, it may be an errand: a function that the worker must
+        call, without its guest. ``has_guest`` says whether the worker already has a guest; it must start one
+        otherwise."""
         return self._jobs.popleft() if self._jobs else Idle.OVER
 
     def put_back(self, job: Job) -> None:
-        """Put ``job`` before all other jobs."""
+        """Put ``job`` back into the queue, before all other jobs."""
         self._jobs.appendleft(job)
 
 
@@ -113,8 +121,8 @@ class Pool:
 
     def done(self, queue: JobQueue) -> Iterator[Job]:
         """Do all jobs of ``queue`` in one guest. If the guest is lost, go on in another guest. Yield each job when it
-        ends. Raise GuestLost or AgentBroken if two guests in a row are lost at their start. Raise an error that ends
-        the run (:func:`ends_the_run`), and any error of :meth:`Job.give_up`."""
+        ends. Raise GuestLost or AgentBroken if two guests in a row are lost before they begin a job. Raise also any
+        error that ends the run (:func:`ends_the_run`), and any error of :meth:`Job.give_up`."""
         agent: Agent | None = None
         with ExitStack() as guest:
             while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:
@@ -188,8 +196,9 @@ class Pool:
                 self.changed.notify_all()
 
     def _next(self, queue: JobQueue, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. If there is no job yet, a worker with a guest waits. A worker without a
-        guest gets Idle.WAIT, and can start a guest in the meantime."""
+        """Return the next job for a worker. Perhaps there is no job yet, but one may still come. If the worker has a
+        guest, this method then waits. Otherwise it returns Idle.WAIT at once, and the worker starts a guest while there
+        is nothing else to do."""
         with self.changed:
             while not self.is_stopped:
                 job = queue.next(has_guest=has_guest)
@@ -260,7 +269,8 @@ class Pool:
 
 
 def _let_go(guest: ExitStack, agent: Agent) -> None:
-    """End the guest of ``agent``, even if guests are kept for their next use."""
+    """End the guest of ``agent``. Do this even if the source of guests (:class:`bob.run.agents.KeptGuests`) would keep
+    the guest for the next caller."""
     agent.is_sound = False
     guest.close()
 
@@ -286,8 +296,9 @@ def each_in_a_guest(
     progress: Progress,
     world: Path | None = None,
 ) -> Iterator[R]:
-    """Call ``do`` for each item, with the agent of one guest, and yield the results. ``items`` are pairs: a title for
-    messages, and the item itself. Raise the errors of :meth:`Pool.done`."""
+    """Call ``do`` with an agent and an item, for each of ``items``, and yield the results. All calls use the same
+    guest, as long as it is not lost. ``items`` are pairs of a title for messages and the item itself. Raise the errors
+    of :meth:`Pool.done`."""
     every = [_ItemJob(title, item, do) for title, item in items]
     for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
         assert isinstance(job, _ItemJob)
@@ -296,7 +307,8 @@ def each_in_a_guest(
 
 @dataclass(frozen=True, slots=True)
 class ProgramGuests:
-    """Guests of an ``image`` that have the packages of the program under test."""
+    """A source of guests for programs under test. The guests have the system of ``image`` and the packages of the
+    program."""
 
     source: AnyGuests
     image: Image
@@ -313,8 +325,9 @@ class ProgramGuests:
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:
-        """Return the result of ``do`` in a guest. If ``is_spoilt`` is true, ``do`` may change anything in the guest, so
-        the guest ends. Raise the errors of :func:`each_in_a_guest`."""
+        """Call ``do`` with the agent of a guest, and return the result. ``is_spoilt`` says that ``do`` may change
+        anything in the guest. The guest then ends, and is not kept for other work. Raise the errors of
+        :func:`each_in_a_guest`."""
         source = unshared(self.source) if is_spoilt else self.source
         items, world = [(title or program.name, None)], self.world(program)
         [result] = each_in_a_guest(
@@ -327,8 +340,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def ends_the_run(error: Exception) -> bool:
-    """Return whether every job would meet this error, since its cause is the machine, the run directory or the
-    configuration."""
+    """Return whether ``error`` would hit every job, because its cause lies in this machine, in the run directory or in
+    the configuration."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)

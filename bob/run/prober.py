@@ -1,8 +1,9 @@
-"""A probe from end to end: record, enumerate crash states, observe, judge, report. bob keeps the output of each phase
-before the next phase starts.
+"""A probe from end to end: record workloads, enumerate their crash states, observe what a mount of these shows, judge,
+and report. bob stores the output of each phase before the next phase starts.
 
-A quick question (:func:`try_out`) has the same phases. bob makes a recording for each *finish* (the way in which a
-workload ends, such as with an fsync). The result has answers instead of a table."""
+A user may also ask a question about a single workload (:func:`try_out`), with the same phases. bob then makes a
+recording for each *finish* (the way in which the workload ends, such as with an fsync). The result is a list of
+answers, not a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,8 +45,8 @@ from bob.workload.plain import workload_to_json
 
 
 def begin(out: Path | None) -> tuple[Path, dict[str, Any]]:
-    """Return the directory for a new run (``out``, or a new one in ./bob-runs), and the fields that each run.json
-    has."""
+    """Return the path for a new run directory (``out``, or a new one in ./bob-runs). Return also the fields that
+    run.json has for every kind of run."""
     identity = new_identity()
     return out or RUNS / identity, {"id": identity, "started": now(), "bob": __version__}
 
@@ -66,10 +67,10 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
 
 
 def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Return the answers to ``trial``, and the run directory: ``out``, or a new one in ./bob-runs. Raise UsageError
-    before a guest starts if the kernel lacks the file system, and later if mkfs or the kernel refuses it. Raise
-    RecordingError if all recordings fail. If only some recordings fail, an expectation that holds in the other
-    recordings is unknown."""
+    """Return the answers to the questions of ``trial`` about a workload, and the run directory: ``out``, or a new one
+    in ./bob-runs. If only some recordings fail, and an expectation of the user holds in all others, the answer about
+    this expectation is unknown. Raise UsageError before a guest starts if the kernel lacks the file system. Raise
+    UsageError later if mkfs or the kernel refuses the configuration. Raise RecordingError if all recordings fail."""
     request = trial.request
     path, about = begin(out)
     image = asked_image(request, progress)
@@ -137,8 +138,9 @@ def unfinished(run: RunDirectory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AskedColumn:
-    """A column of the table that is asked for. ``refusal`` is the reason if the image cannot do it (None: it can).
-    ``fresh`` is True if the column was not begun yet."""
+    """A column of the table that the user asked for: a configuration with its run directory. If the guest image cannot
+    test the configuration, ``refusal`` is the reason; otherwise it is None. ``fresh`` is True if the run directory has
+    no workloads yet."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -156,7 +158,8 @@ class AskedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Prober:
-    """Probes several columns of the table. The caller asks for their results in order."""
+    """The probe of several columns of the table. The caller must call :meth:`result` or :meth:`explore` for one column
+    after the other, from left to right."""
 
     columns: Sequence[AskedColumn]
     pipeline: Pipeline
@@ -210,8 +213,8 @@ class Prober:
         return asked.environment
 
     def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
-        """Wait until a workload is done, and add its result to ``column``. Return the number of bytes of its log if
-        this session recorded it, and else 0."""
+        """Wait until a workload is done, and add its result to ``column``. Return the size of the workload's log in
+        bytes if the log is in memory. Otherwise return 0."""
         asked = self.columns[place]
         if (item := self.pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)
@@ -224,7 +227,8 @@ class Prober:
 
 
 def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
-    """Keep and return the result of a column that bob could not test. ``reason`` says why."""
+    """Return the result of a column that bob could not test, and write it into the run directory. ``reason`` says why
+    bob could not test it."""
     made, environment = request.configuration, decode(Environment, run.about()["environment"])
     cells = [Answer(claim_words(probe.property), Verdict.SKIPPED, NOTHING, reason=reason) for probe in request.asked]
     column = replace(SubjectResult.of(made, mkfs_version=environment.mkfs_version), answers=tuple(cells))
@@ -241,9 +245,10 @@ def prober(
     image: Image | None = None,
     kind: str = "probe",
 ) -> Iterator[Prober]:
-    """Finish the unfinished ``columns`` while the block is open, all with the image and the host of the first column.
-    ``kind`` is the kind of work for estimates (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run belongs
-    to another machine or image, and UsageError for a kernel that cannot be used."""
+    """Open a prober that finishes the unfinished ``columns`` while the ``with`` block is open. All columns use the host
+    of the first column, and ``image`` (None: the first column's image). ``kind`` is the kind of work, by which bob
+    estimates the time that is left (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run began on another
+    machine or with another image. Raise UsageError if bob cannot use the kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)
@@ -271,7 +276,7 @@ def prober(
 
 
 def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
-    """Write the environment into run.json. Raise StoreError if the run was begun in another environment."""
+    """Write the environment into run.json. Raise StoreError if run.json already has another environment."""
     if run.about().get("environment", environment) != environment:
         raise StoreError(f"{run.path} began on another machine or image", hint="start a new probe, with --out")
     run.note(environment=dict(environment))

@@ -1,5 +1,5 @@
-"""Compares a recorded program with models of file systems: bob builds the trees that a model allows after a crash, and
-the program's checker checks each tree."""
+"""The answers of models of file systems for a recorded program. A model says which trees of files a crash may leave (it
+"allows" them). bob builds these trees, and the program's checker checks each of them."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _STALE = (
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """A model's judgement of a tree after an output: may a crash leave this tree once the program has written this
-    output? ``says`` returns whether the model allows the tree (None: unknown). ``clauses`` returns the clauses
-    (promises) of the model that forbid the tree (empty: unknown)."""
+    """A model's judgement of trees. Both functions take the program's output before a crash, and a tree. ``says``
+    returns whether the model allows that a crash after this output leaves this tree (None: unknown). ``clauses``
+    returns the clauses of the model (its promises) that forbid the tree (empty: unknown)."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
@@ -68,9 +68,9 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
-    """Return a judgement that looks a tree up in the list of all trees that ``model`` allows. If the model also allows
-    stale data or garbage, the list is not complete; then the judgement ``by_pairs`` decides about trees that are not on
-    the list."""
+    """Return a judgement that looks a tree up in ``tries``, the list of all trees that ``model`` allows. If the model
+    allows stale data or garbage, the list cannot be complete. The judgement ``by_pairs`` then decides about a tree that
+    is not on the list."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -97,9 +97,10 @@ def hold_against(
     jobs: int,
     explaining: Callable[[str], Explaining],
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
-    """Return the answer of each of ``models`` for a recorded program, and the effects of the program's calls. For each
-    model, bob checks at most as many distinct trees as the budget in ``request``. ``explaining`` takes the name of what
-    is explained, and returns an object that makes the explanations of failures."""
+    """Return the answer of each of ``models`` for a recorded program, and the program's steps: its changes of files,
+    its syncs and its outputs. For each model, bob checks at most as many distinct trees as the budget in ``request``.
+    ``explaining`` takes a name, such as that of a model, and returns the object that makes explanations under this
+    name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -129,8 +130,8 @@ def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaini
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
-    """Return why a model cannot answer: because of the error ``broken``. Raise this error again if it would also stop
-    all other work."""
+    """Return in words why a model has no answer. The cause is the error ``broken``. Raise this error again if it would
+    also stop the other work of the run."""
     match broken:
         case CannotBeModelled():
             return str(broken)
@@ -144,8 +145,8 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Return a judgement of trees by each of ``models``. The trees come from ``case``, another recording of the same
-    program."""
+    """Return the judgement of each of ``models``, for trees that crashes of the recording ``case`` left. The models'
+    own answers come from another recording of the same program."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -159,10 +160,10 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """Return the vulnerabilities on a file system that a model does not predict. Such a vulnerability shows in a tree
-    of that file system which the model forbids. Each is returned with the clauses (promises of the model) that forbid
-    the first such tree. Also return a number. It counts those trees that the checker refuses and that the model could
-    not judge."""
+    """Return a pair. The first member has the vulnerabilities that bob saw on a file system, although the model forbids
+    the trees that show them. For each vulnerability it has the names of the clauses (promises of the model) that forbid
+    the first such tree. The second member is the number of trees that the checker refuses, but that the model could not
+    judge."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):
@@ -186,7 +187,8 @@ class _ModelledProgram:
     pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-        """Run the checker on the trees that ``model`` allows, and judge the model by the answers."""
+        """Run the checker on the trees that ``model`` allows. Return the answer: the ways in which the program breaks
+        on this model."""
         self.guests.progress.step(f"building the states that {model.name} allows for {self.case.work.name}")
         self.guests.progress.recorded(model.name)
         budget = self.request.budget
@@ -234,7 +236,8 @@ class _ModelledProgram:
         notes: Sequence[str],
         explaining: Explaining,
     ) -> JudgedModel:
-        """Judge the model by the checker's answers so far. ``done`` has the states that bob tried."""
+        """Return the judgement that follows from the checker's answers so far: whether the program is safe on
+        ``model``. ``done`` has the states that bob tried."""
         answers = self.answers
         with_answers = replace(
             looked,
@@ -250,8 +253,9 @@ class _ModelledProgram:
         return judge_model(with_answers, self.case.transcript.calls, self.again.effects, notes, explaining)
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
-        """Return the model's judgement of trees. If the list of allowed trees is complete, the judgement uses this
-        list. Otherwise it uses the order of each pair of operations."""
+        """Return the model's judgement of trees. If ``is_all``, ``tries`` lists all trees that the model allows, and
+        the judgement looks trees up in this list. Otherwise the judgement follows from the order that the model
+        promises for each pair of operations."""
         by_pairs = UNKNOWN
         if len(self.again.history.operations) <= MOST_IN_PAIRS:
             if self.pairs is None:
@@ -262,8 +266,8 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return an empty answer for a model. Another part of the run asks this model; this part only compares it with the
-    trees of file systems."""
+    """Return an empty answer for a model, for a part of the run that does not need the model's answer. Another part
+    computes it. This part only asks whether the model allows the trees that it sees on file systems."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

@@ -1,5 +1,6 @@
 """The run of a program in parts, for a cluster. A part is one file system at one pace (how fast the program runs). The
-first part also has the answers of the models. Each part asks whether the models allow the trees on its file system."""
+first part also finds the program's vulnerabilities on models of file systems. Each part asks whether these models allow
+the trees that it sees on its real file system."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,7 @@ def spread(
 ) -> Result:
     """Try ``program`` on a cluster, once for each of ``requests``. Return the answers; ``run`` keeps all results. Raise
     UsageError if the program cannot be run, or its checker cannot be trusted. Raise GuestError if no worker could do a
-    part. A stopped run cannot be resumed, since each run records the program again."""
+    part. If the run is stopped, bob cannot resume it, since it would have to record the program again."""
     first = min(requests)
     scheduler = requests[first].host.scheduler
     assert scheduler is not None
@@ -74,8 +75,8 @@ def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
 
 @dataclass(slots=True)
 class _ProgramParts:
-    """The parts of a program's run. ``waiting`` are the requests that no worker has yet. ``first`` is the number of the
-    request whose part has the answers of the models."""
+    """The parts of a program's run. ``waiting`` has the requests that bob has not yet given to a worker, by their
+    number. ``first`` is the number of the request whose part also answers for the models."""
 
     program: Program
     waiting: dict[int, ProbeRequest]
@@ -103,8 +104,9 @@ class _ProgramParts:
             yield RunPart(made, title, request.host)
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Add the results of a part. Raise UsageError if it was refused, and GuestError if no worker could do it.
-        Otherwise the result would lack a file system, as if the user had not named it."""
+        """Add the results of ``part``. Raise UsageError if mkfs, the kernel or a script of the program refused it, and
+        GuestError if no worker could do it. Without these errors, the result would lack a file system, as if the user
+        had not named it."""
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:
@@ -119,8 +121,9 @@ class _ProgramParts:
         self.run.save_result(self.together())
 
     def together(self, finished: str = "") -> Result:
-        """Return the results so far as one. It has the answers of the models beside the trees of all file systems.
-        ``finished`` is the time at the end; it is empty if parts are left."""
+        """Combine the results of the finished parts into one result, and return it. Its answers for the models say
+        which predictions came true on the file systems. ``finished`` is the time when the run ended; it is empty if
+        parts are left."""
         parts = [found for _number, found in sorted(self.results.items())]
         run = replace(parts[0].run, finished=finished)
         answers = {one.name: one for one in self.results[self.first].models} if self.first in self.results else {}
