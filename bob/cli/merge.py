@@ -1,4 +1,4 @@
-"""``bob merge``: makes one run of several that were made separately."""
+"""``bob merge``: joins several separate runs into one run."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
-"""Runs as the sources of models: their observed workloads, and witnesses of refuted clauses. A clause is one promise
-about what survives a crash."""
+"""Models of file systems, made from runs. A model consists of clauses, the promises about what survives a crash. bob
+derives them from the workloads that a run observed. For each clause that a run refutes, bob writes a witness: a
+document about one crash state."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

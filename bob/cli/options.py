@@ -25,7 +25,8 @@ _SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
 def takes_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Return ``command`` as click needs it, with the options and arguments that it declares."""
+    """Return a function that click can call with the options and arguments that ``command`` declares. The function then
+    calls ``command``."""
     declared = parameters(command)
     is_handed_context = _CONTEXT in signature(command).parameters
 

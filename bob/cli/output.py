@@ -51,9 +51,9 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *ran
 
 
 class Screen(Console):
-    """A console that goes silent if its reader leaves (``| head``). The work then goes on, since its exit code matters;
-    rich's own console ends the program with 1. Control characters in a result become visible text, since a terminal
-    would obey them."""
+    """A console that goes silent if its reader leaves (``| head``). The work then goes on, since its exit code matters.
+    rich's own console would end bob with exit code 1. Control characters in a result become visible text, since a
+    terminal would obey them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -152,7 +152,8 @@ def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
 
 
 def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option: str) -> None:
-    """Write ``pages`` into ``folder``, each at its path, and make the folders. Errors name ``option``."""
+    """Write ``pages`` into ``folder``, each at its path, and make the folders. Error messages name ``option``, the
+    option with which the user named the folder."""
     for place, text in pages:
         file = folder / place
         try:
@@ -168,7 +169,8 @@ def is_stdout(path: Path | None) -> bool:
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Replace bob's own marks by ASCII characters. Without this, a – would become a ?, which means something else."""
+    """Replace the letters that the encoding of the output lacks. bob's own marks become ASCII characters, and other
+    letters become a ?. Otherwise bob's mark – would become a ?, too, which means something else."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_ASCII)
     return "".join(letter if letter.isascii() else "?" for letter in text), error.end

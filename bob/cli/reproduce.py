@@ -1,4 +1,5 @@
-"""``bob reproduce``: checks a set of programs against the same models, and prints the results beside published ones."""
+"""``bob reproduce``: checks several programs, all against the same models of file systems, and prints the results
+beside those of a paper."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -114,8 +115,8 @@ def reproduce(
 
 
 def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Write the options ``asked`` into the note in the folder. Raise UsageError if there is a note with other
-    options."""
+    """Write the options ``asked`` into a file in ``folder``, so that a later call can compare them. Raise UsageError if
+    the file exists, and has other options."""
     note = folder / NOTE
     if not note.exists():
         check_new_folder(folder, "--out")
@@ -131,7 +132,8 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _finished(run: Path, program: Program) -> Result | None:
-    """Return the answers of a finished run of the same program. If ``run`` has any other run, remove that."""
+    """Return the result in the run directory ``run`` if it is of a finished run of the same program. Otherwise remove
+    the directory's files, and return None."""
     if (run / "run.json").exists() and "finished" in read_document(run / "run.json"):
         result = load(run).result
         if result.program is not None and result.program.digest == program.digest:

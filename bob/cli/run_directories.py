@@ -29,8 +29,9 @@ def check_resumed(context: click.Context) -> None:
 
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
-    """Run the block. If Ctrl-C ends it, raise Interrupted with a hint about the run in ``folder`` (None: a new folder
-    in bob-runs). Raise UsageError if bob cannot make a run there."""
+    """Run the body of a ``with`` statement, which makes a run in ``folder`` (None: a new folder in bob-runs). If Ctrl-C
+    ends the body, raise Interrupted with a hint about the files that are kept. Raise UsageError if ``folder`` is None
+    and bob cannot make that new folder."""
     check_runs(folder)
     begun = Begun(folder, RUNS)
     try:

@@ -1,5 +1,5 @@
-"""``bob search``: looks for a workload that breaks a promise. The workloads are within bounds, or made by a Python
-file."""
+"""``bob search``: looks for a workload that breaks a promise. The user gives bounds for the workloads, or a Python file
+that makes them."""
 
 from pathlib import Path
 
@@ -155,8 +155,8 @@ def search(
 
 
 def _asked_names() -> tuple[str, ...]:
-    """Return the names of the properties that a user can search for. The property ``BESIDE`` is not one of these, since
-    each search asks for it."""
+    """Return the names of the properties that a user can search for. The property ``BESIDE`` (nothing changes that no
+    operation was to change) is not among them, since each search asks for it."""
     return tuple(name for name in probe_names() if name != BESIDE)
 
 

@@ -17,8 +17,8 @@ _SOME = 10  # after so many tries, their speed gives an estimate
 
 @dataclass(frozen=True, slots=True)
 class _TallySample:
-    """The work done by the time ``at`` (seconds). ``workloads`` counts the observed workloads, where an unfinished one
-    counts as the observed share of it. ``tries`` counts the crash states that were observed by themselves."""
+    """The work done by the time ``at`` (seconds). ``workloads`` counts the observed workloads; an unfinished workload
+    counts as a fraction. ``tries`` counts the crash states that bob observed one by one."""
 
     at: float
     workloads: float = 0.0
@@ -26,12 +26,11 @@ class _TallySample:
 
 
 class Tally:
-    """The counts of a Progress. It is not thread-safe.
+    """The counts of a running probe, for the display. It is not thread-safe.
 
-    The measure of progress is workloads: half of the guests record workloads while the others observe them. A *try* is
-    a crash state that is observed by itself. Tries are a bad measure, since most workloads need fewer tries than
-    planned.
-    """
+    Progress is measured in workloads. Half of the guests (virtual machines) record workloads, while the others observe
+    them. A *try* is a crash state that bob observes by itself. Tries are a bad measure, since most workloads need fewer
+    tries than planned."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.workloads = self.recorded = self.done = 0
@@ -71,7 +70,7 @@ class Tally:
             self._seen.popleft()
 
     def finish(self, workload: str, unused: int) -> None:
-        """Count a workload as done. It did not need ``unused`` of the tries that were planned for it."""
+        """Count a workload as done. ``unused`` is the number of tries that were planned for it, but not needed."""
         self.done += 1
         self._used += self._under_way.pop(workload, 0)
         self.states = max(self.states - unused, self.observed)

@@ -1,4 +1,5 @@
-"""``bob witness``: explains, shrinks and exports a witness, the evidence for a × in one file."""
+"""``bob witness``: explains, shrinks and exports a witness, a file about one crash state that breaks a property (a × in
+a table)."""
 
 from __future__ import annotations
 

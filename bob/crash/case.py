@@ -17,9 +17,9 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that bob explores after one recording. The ``work`` (operations or a program) ran on the ``subject`` (the
-    file system and its disks), which had the initial content ``base``. ``recording`` is what the disks got, and
-    ``plan`` has all legal crash states."""
+    """All that bob needs for the exploration of one recording's crash states. The ``work`` (operations or a program)
+    ran on the ``subject`` (the file system and its disks), which had the initial content ``base``. ``recording`` is
+    what the disks got, and ``plan`` has all legal crash states."""
 
     subject: Subject
     work: Work
@@ -42,8 +42,9 @@ class Case:
 
     @property
     def asked(self) -> Plan:
-        """The plan of the crash states that the workload asks about: those after its end, or those at any time. Raises
-        RecordingError if the recording does not say when the last operation returned."""
+        """The plan of the crash states that bob explores for this workload. The workload says which: the states of
+        crashes after its end, or of crashes at any time. Raises RecordingError if the recording does not say when the
+        last operation returned."""
         return self.plan.asked(self.workload.at, len(self.workload.operations))
 
     @property

@@ -19,9 +19,9 @@ class States:
     (docs/design.md, section 5). ``mounted`` counts the explored states that bob mounted; it predicted the outcomes of
     the other explored states.
 
-    Before :func:`bob.claim.verdict.judged_states`, ``explored`` and ``exhaustive`` also cover states that do not mount.
-    That function takes these states out, and counts them in ``unmountable``. Fields whose names end in ``_writes``
-    count only states of whole writes."""
+    At first, ``explored`` and ``exhaustive`` also cover states that do not mount.
+    :func:`bob.claim.verdict.judged_states` takes these states out, and counts them in ``unmountable``. Fields whose
+    names end in ``_writes`` count only states of whole writes."""
 
     explored: Count
     legal_writes: Count

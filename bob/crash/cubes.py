@@ -1,6 +1,6 @@
 """Sets of legal crash states of whole writes, which bob counts and divides without a list of the states. A *cube* is
-the set of all states that have some given writes on the medium, and lack some other given writes. A read of a sector
-divides a cube by the write that shows in the sector: the last one that landed."""
+the set of all states that have some given writes on the medium, and lack some other given writes. A sector divides a
+cube into parts: in all states of a part, the sector shows the same write, the last one that landed there."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

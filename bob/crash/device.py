@@ -34,7 +34,8 @@ class DeviceModel:
 
     @property
     def words(self) -> str:
-        """The model in words. The words do not mention the completion if it is the default, ``prompt``."""
+        """The model in words. They mention ``completion`` (when the device completes writes) only if it is not the
+        default, ``prompt``."""
         at_once = self.completion is Completion.PROMPT
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"

@@ -1,6 +1,7 @@
-"""The systematic crash states. A *draft* is a state that a generator proposes at one growth point (the last time before
-some write becomes durable). The search drops drafts whose contents it already has. Each generator begins with drafts
-that are far apart, so a small budget already covers the whole range evenly."""
+"""The systematic crash states, such as states with one lost write or one torn write. A *draft* is a state that a
+generator proposes at one growth point (the last time before some write becomes durable). The search drops drafts whose
+contents it already has. Each generator begins with drafts that are far apart, so a small budget already covers the
+whole range evenly."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,8 +91,9 @@ def single_kept(point: SearchPoint) -> Iterator[Draft]:
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Yield states that lose writes of operations; each of ``groups`` has the writes of one operation. The first states
-    lose all writes of some operations. The next states lose some writes of one operation."""
+    """Yield states that lose some of the writes with data of the workload's operations, and no other pending writes.
+    Each of ``groups`` has the writes of one operation. The first states lose all pending writes of some operations. The
+    next states lose some writes of a single operation."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):

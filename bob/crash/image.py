@@ -7,9 +7,9 @@ Only some sectors differ between states: those that a write outside of the floor
 with one number for each of these sectors. The number 0 means that the sector is as in the ground. The number n + 1
 means that it has the content of sector n of the payload.
 
-An *entry* is one sector of one write outside of the floor. A *run* is a series of sectors that also follow each other
-in the payload: (first sector, first sector in the payload, number of sectors).
-"""
+An *entry* is one sector of one write outside of the floor. A *run* is a series of sectors that follow each other on the
+medium, and whose contents follow each other in the payload: (first sector, first sector in the payload, number of
+sectors)."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -38,8 +38,7 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """The sectors of all writes, numbered from 0. bob only appends sectors, and those of a whole write follow each
-    other.
+    """The sectors of all writes, numbered from 0. bob only appends sectors. The sectors of one write follow each other.
 
     Two arrays describe the sectors; in both, row 0 stands for "as in the ground", and row n + 1 is about sector n.
     ``digests`` has shape (at least sectors + 1, 2): row 0 is all zeros, and row n + 1 is the digest of sector n.
@@ -86,8 +85,8 @@ class Payload:
 
 
 class LandedSector(NamedTuple):
-    """A sector of a write on the medium: the index of the write, the number of the sector in the write, and the number
-    of the sector's content."""
+    """A sector of a write on the medium: the index of the write, the number of the sector in the write, and a number
+    for the sector's content. Equal contents have the same number (:meth:`Composer.contents`)."""
 
     write: int
     sector: int
@@ -131,15 +130,15 @@ class Composer:
         self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
 
     def key(self, state: CrashState) -> bytes:
-        """Return a digest (16 bytes) of all sectors in ``state``. Two states of this trace have the same digest if and
-        only if all their sectors are equal."""
+        """Return a digest (16 bytes) of ``state`` that can be compared with other states of this trace only. Two such
+        states have the same digest if and only if all their sectors are equal."""
         vector = self._compose(state)  # first, since it may add to the payload
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
     def disk(self, state: CrashState) -> bytes:
-        """Return a digest (16 bytes) of the disk in ``state``. Two states have the same digest if and only if their
-        disks are equal, also if they are states of different traces over one base."""
+        """Return a digest (16 bytes) of ``state`` that can also be compared with states of other traces, if these have
+        the same base. Two states have the same digest if and only if their disks are equal."""
         vector = self._compose(state)  # first, since it may add to the payload
         below, base, apart, beside = self._floor_and_base
         rows = self._payload.digests.take(np.where(vector == 0, below, vector), axis=0)
@@ -154,10 +153,11 @@ class Composer:
     def _floor_and_base(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Return two arrays about ``sectors``. The first has the content of each sector in the floor (0: none, n + 1:
-        payload sector n). The second has the digest of the base below, if the sector is in the floor. Then return two
-        arrays about sectors that only the floor covers, and where it differs from the base: their numbers and their
-        digests."""
+        """Return four arrays. The first two have one row for each of ``sectors``. The first says what the floor writes
+        there (0: nothing, n + 1: payload sector n). If the floor writes there, the second has the digest of the sector
+        in the base, and otherwise zeros. The last two arrays are about those sectors that only the floor covers, and
+        where it differs from the base. The third has their numbers, and the fourth has the digests of what the floor
+        writes there."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():
@@ -263,8 +263,9 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Mark in ``chosen`` the sectors of torn writes that are on the medium as a whole. Return the places (indexes
-        in ``sectors``) of the sectors that are there only in part, whose contents :meth:`_mix` computes."""
+        """Mark the whole sectors that torn writes have on the medium, in ``chosen``. Return the places (indexes in
+        ``sectors``) of the sectors that torn writes have there only in part. :meth:`_mix` computes the contents of
+        these."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])

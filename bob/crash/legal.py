@@ -1,4 +1,4 @@
-"""The legal crash states (docs/design.md, section 3), at the few times that matter.
+"""The legal crash states (docs/design.md, section 3). bob need compute them only at a few times.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
 Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows.
@@ -18,9 +18,8 @@ from bob.trace.model import SECTOR_BYTES, Trace
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
     """A growth point: the last ``time`` with exactly this set of ``durable`` writes. A crash then leaves all of these,
-    and any subset of the writes ``pending``. Writes are given by their indexes in submission order. The writes
-    ``becomes_durable``, a part of ``pending``, are durable from ``time + 1`` on; the set is empty only at the end of
-    the window."""
+    and any subset of the writes ``pending``. Writes are given by their indexes in submission order. ``becomes_durable``
+    has the pending writes that are durable from ``time + 1`` on. It is empty only at the end of the window."""
 
     time: int
     durable: tuple[int, ...]
@@ -108,7 +107,7 @@ def _by(since: int | None, time: int) -> bool:
 def new_states(pending: int, becoming: int) -> int:
     """Return how many states of one growth point are not states of the next point. There are ``pending`` writes (or
     units) at the first point, and ``becoming`` of them become durable before the next. These states are the subsets of
-    the pending writes that lack some write which becomes durable. At the last point no write does, and all subsets
-    count."""
+    the pending writes that lack some write which becomes durable. At the last point, no write becomes durable, and all
+    subsets of the pending writes count."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

@@ -1,5 +1,5 @@
-"""The plan of the crash states of a trace, or of its last part. It has the legal states, the order in which bob tries
-them, and their contents."""
+"""The plan for the exploration of a trace's crash states. It has the legal states, the order in which bob tries them,
+and their contents. A plan may also be only about crashes in the last part of the trace."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace. ``legal`` has the states of whole writes, and ``parts`` has the torn states, too.
-    A plan may be of the last part of a trace only. Then ``earlier`` is the number of growth points (times when the set
-    of possible states changes) before that part."""
+    """The crash states of one trace. ``legal`` has the legal states of whole writes. ``parts`` also has the legal
+    states with torn writes. If the plan is only about crashes in the last part of the trace, ``earlier`` is the number
+    of growth points (times when the set of possible states changes) before that part."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -103,10 +103,10 @@ def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
 def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
-    The growth points of the new window are the last ones of the whole trace, with the same durable writes. With a cache
-    that keeps an order, states may lack writes from before the window. Such states are legal in the whole trace, too.
-    Raises RecordingError if the recording does not say when the operation returned.
-    """
+    The new window has only the last growth points (times when the set of possible states changes) of the whole trace.
+    At each of them, the same writes are durable as before. With a cache that keeps an order, states may lack writes
+    from before the window. Such states are legal in the whole trace, too. Raises RecordingError if the recording does
+    not say when the operation returned."""
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
         raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")

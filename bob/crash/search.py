@@ -2,9 +2,8 @@
 section 3).
 
 A *stage* yields the states of one kind. It takes them from all growth points in turn. Stages take turns, too, so a
-small budget sees every kind. If all states of whole writes fit into three quarters of the budget, the search reserves
-room for them.
-"""
+small budget sees every kind. If all states of whole writes fit into three quarters of the budget, torn states never use
+the part of the budget that these states still need."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -95,8 +94,8 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """The number of legal states of whole writes that bob knows once each candidate so far has an outcome: the
-        states whose contents equal the contents of a candidate."""
+        """The number of legal states of whole writes that the search covers so far. It has generated each of them, and
+        a candidate has the same contents. So bob knows their outcomes when all candidates have outcomes."""
         return len(self._known_whole)
 
     @property
@@ -105,9 +104,9 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def exhaustive(self) -> str | None:
-        """The kind of legal states that are all explored once each candidate so far has an outcome. "writes" means
-        all states of whole writes, "sectors" means all states, torn ones included, and None means that neither is
-        complete."""
+        """The kind of legal states that the candidates so far cover completely. A state is covered if the search has
+        generated it, and a candidate has the same contents. "writes" means that all states of whole writes are covered.
+        "sectors" means that all states are covered, torn ones included. None means neither."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

@@ -1,5 +1,6 @@
-"""One crash state as a recipe: the writes on the medium, whole or in part. It is hashable and plain JSON.
-:func:`effective` computes its content slowly, as a reference that tests compare with ``bob.crash.image``."""
+"""One crash state, described by the writes that are on the medium, whole or in part. The description is hashable, and
+can be written as JSON. :func:`effective` computes the content of the medium slowly. Tests compare it with the fast
+computation in ``bob.crash.image``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ TornWrites = tuple[tuple[int, Ranges], ...]  # by the index of a write: some of 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """The content of the medium at growth point ``point``, in addition to the durable writes of that point. ``kept``
-    has the pending writes (indexes, ascending) that are there whole. ``torn`` has the pending writes that are there
-    in part, in atomic units."""
+    """A crash state at the growth point number ``point`` (a time when the set of possible states changes). The medium
+    has all writes that are durable at that time. ``kept`` has the pending writes (indexes, ascending) that the medium
+    has as a whole. ``torn`` has the pending writes of which it has only some atomic units."""
 
     point: int
     kept: tuple[int, ...] = ()

@@ -5,18 +5,18 @@ A crash at time T leaves all writes that had completed by some time T' (at most 
 write. T' cannot be earlier than the submission of a flush that had completed by T. Nor can it be earlier than the
 completion of an FUA write that had completed by T.
 
-Crashes come in a *window* of time. If T' is in the window, a disk without a cache can be in the same crash states. If
-T' is before the window, there are more crash states. Each write that completed between the earliest possible T' and the
-window adds some: the state that lacks this write, and the states where it is torn."""
+Crashes come in a *window* of time. If T' is in the window, a crash of a disk without a cache can leave the same state.
+If T' is before the window, it cannot. Each write that completed between the earliest possible T' and the window adds
+such states: the state that lacks this write, and the states where it is torn."""
 
 from bob.crash.caches.rule import WriteCache, at_completion
 from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest time, at or before the window's start, at which a flush or FUA write surely made all completed
-    writes durable. For a flush this is its submission, and for an FUA write its completion. If there is no flush or FUA
-    write, return a time before all writes."""
+    """Return the latest time of which this is certain: no crash in the window loses a write that completed by then. It
+    is the submission of a flush or the completion of an FUA write, if that flush or write completed before the window.
+    If there is none, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]
