@@ -604,7 +604,7 @@ def test_the_example_makes_what_the_page_says() -> None:
     assert text_with(space.notes[0], 36) == snapshot("36 sequences of choices") and line_with(
         page, 36, len(made)
     ) == snapshot(
-        "on `fs` adds an operation, and `fs` knows how the tree would be without a crash. Here 36 sequences make 39 workloads."
+        "call on `fs` adds an operation, and `fs` knows how the tree would be without a crash. Here 36 sequences make 39"
     )
     assert any("rename /log /old; create /log; fsync /log" in name for name in made)
     for question in QUESTIONS:
