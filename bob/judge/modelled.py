@@ -1,6 +1,6 @@
-"""The answer of a model about a program. A model says which states of the files a crash may leave. bob builds such
-states, and the program's checker says which of them it accepts. The answer stands alone, or beside that of a real file
-system."""
+"""The answer about a program on a model. A model is a set of rules that say which states of the files a crash may
+leave. bob builds such states, and the program's checker says which of them it accepts. bob may also compare this answer
+with the answer on a real file system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,8 +27,9 @@ Key = tuple[Consequence, str]  # the key of a vulnerability: its consequence, an
 
 @dataclass(frozen=True, slots=True)
 class BuiltState:
-    """A state of the files that a model allows if a crash comes after the program's output ``told``. bob built it in
-    the step ``step`` of its work. ``answer`` is the checker's answer; None if bob did not run the checker on it."""
+    """A state of the files that a model allows if a crash comes after the program's output ``told``. ``step`` names the
+    step of bob's search that built the state. ``answer`` is the checker's answer; None if bob did not run the checker
+    on the state."""
 
     told: bytes
     step: str
@@ -37,12 +38,13 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """The distinct ``states`` that bob tried of a model, in the order of work.
+    """The distinct ``states`` that bob built by the rules of a model, in the order in which it built them.
 
-    ``tree`` returns the tree of a state by its index in ``states``, and ``presence`` how much of each call that state
-    has. ``accepted[n]`` is the checker's answer on the tree after the first n operations (None: unknown). ``calls``
-    has, for each operation, the number of the system call that it comes from. ``tellings`` has the output that a call
-    wrote, by the number of the call."""
+    The function ``tree`` returns the tree of a state, given the state's index in ``states``. The function ``presence``
+    returns how much of the effect of each system call that state has. ``accepted[n]`` is the checker's answer on the
+    tree after the first n operations on files (None: unknown). ``calls`` has, for each operation, the number of the
+    system call that it comes from. ``tellings`` maps the number of a system call to the output of the program that this
+    call wrote."""
 
     model: str
     allowed: Allowed
@@ -59,9 +61,9 @@ class ModelLooked:
 
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
-    """The answer of a model. ``shown`` has the indexes of the states whose trees bob shows. There is one for each way
-    to break the program. There is also one for each kind of reliance in such a way: a reliance is on a call whose loss
-    the checker does not accept."""
+    """The answer about a program on a model. ``shown`` has the indexes of the states whose trees bob shows to the user.
+    For each way to break the program, bob shows one state. A *reliance* is on a call whose loss the checker does not
+    accept. bob also shows one state for each kind of reliance that explains a way."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -74,7 +76,8 @@ def judge_model(
     notes: Sequence[str],
     explaining: Explaining | None = None,
 ) -> JudgedModel:
-    """Return the answer of a model about a program. bob trusts the checker as much as on a real file system."""
+    """Return the answer about a program on a model. The same rules as on a real file system decide whether bob trusts
+    the checker."""
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
@@ -131,8 +134,8 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return the effects with other inode numbers: those that files have in a model's trees. In these trees, each file
-    has an inode number of its own."""
+    """Return ``effects`` with the inode numbers that files have in the trees of a model. In these trees, each file that
+    the program ever had has another number. A real file system may give the number of a removed file to a new file."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -140,11 +143,11 @@ def numbered(effects: Effects) -> Effects:
 def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
-    """Return the answer of ``model``, compared with that of ``real``, a file system of the same run.
+    """Return the answer on ``model``, with a comparison with the answer on ``real``, a file system of the same run.
 
-    ``unforeseen`` has ways to break the program that occur on ``real`` although the model forbids them. Each comes with
-    the clauses of the model that forbid it. ``is_its_own`` says that the model was derived from ``real``, so the model
-    should allow all of them."""
+    ``unforeseen`` has the ways to break the program that occur on ``real`` although the model forbids them. Each way is
+    mapped to the model's rules that forbid it. If ``is_its_own``, the model was derived from ``real``, so it should
+    allow every way that occurs on ``real``."""
     assert model.model is not None
     there = {_key_of(way) for way in real.answer.ways}
     is_whole = real.answer.states.exhaustive is not None and real.answer.reason is None
@@ -168,9 +171,9 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The effect of a change of the model on the ways to break ``program``. ``added`` has the ways that only the answer
-    ``after`` the change has, ``mended`` those that only the answer ``before`` it has, and ``kept`` those that both
-    have."""
+    """The ways to break ``program`` before and after a change of the model. ``added`` has the ways that occur only
+    after the change, ``mended`` has the ways that occur only before it, and ``kept`` has the ways that occur both
+    before and after."""
 
     program: str
     before: SubjectResult
@@ -199,9 +202,9 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Return (key, output, tree) for each tree of a real file system that the checker refuses. The key is equal for
-    refusals of one kind, and the output is what the program wrote before the crash. Trees are left out if the checker
-    hangs on them."""
+    """Return (key, output, tree) for each tree of a real file system that the checker refuses. Two trees have equal
+    keys if the checker refuses them with the same consequence and words. The output is what the program wrote before
+    the crash. Trees on which the checker hangs are left out."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

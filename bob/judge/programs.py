@@ -1,8 +1,7 @@
-"""The answer for a program, from its crash states and its checker's answers on them.
+"""The answer about a program, from its crash states and from its checker's answers on them.
 
-A *window* has the crashes between one output of the program and the next. A *way* is a way to break the program: a
-consequence, with the checker's words for it.
-"""
+A *window* is the time between one output of the program and its next output. A *way* to break the program is a
+consequence (such as corruption), together with the checker's words for it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,8 +27,8 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
-    """The crash that best explains a way to break the program. ``place`` is the number of its window. In that window,
-    the program had written the output ``told``."""
+    """The crash that best explains a way to break the program. ``place`` is the index of the window in which it comes.
+    By then, the program has written the output ``told``."""
 
     place: int
     state: CrashState
@@ -66,11 +65,11 @@ def judge(
     reliances: Reliances | None = None,
     doubts: Sequence[str] = (),
 ) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
-    """Return ``subject`` with the answer about the program. Also return the easiest crash of each way to break the
-    program.
+    """Return ``subject``, completed by the answer about the program. Also return, for each way to break the program,
+    the crash that is easiest to explain.
 
-    The answer comes from the windows ``looked``. ``doubts`` say why the recording may lack crash states. bob does not
-    trust a checker that gives two answers on the same tree."""
+    ``looked`` has the crash states and the checker's answers of each window. ``doubts`` say why the recording may lack
+    crash states. bob does not trust a checker that gives two answers on the same tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
@@ -128,8 +127,9 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict on a program that breaks in ``ways``. Also return the ``reasons`` why bob may not know the
-    verdict. If the checker did nothing worse than hang, that is one more reason; ``where`` names the states.
+    """Return the verdict on a program that breaks in ``ways``, and the reasons why bob may not know the verdict. These
+    are ``reasons``, and one more if the checker only hung and did not refuse any state. ``where`` says in this reason
+    on which states it hung.
 
     A hang alone never makes the verdict FAILS. A checker that bob does not trust never makes it FAILS either."""
     consequences = {way.consequence for way in ways}
@@ -142,9 +142,9 @@ def verdict_of(
 
 
 def with_its_write(found: Way, line: CrashTimeline) -> Way:
-    """Return ``found``, a way to break the program, with a better explanation if calls alone do not explain it. The
-    addition comes from the time line of the way's witness. It is the deciding write, or the fact that the missing data
-    had not been sent to the disk."""
+    """Return ``found``, a way to break the program. If system calls alone do not explain it, add an explanation from
+    ``line``, the events of the crash that the way's witness shows. The explanation names the disk write that decides,
+    or says that the missing data had not been sent to the disk."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
     is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)

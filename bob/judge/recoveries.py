@@ -1,5 +1,5 @@
-"""The choice and the judgement of crashes during recoveries. bob crashes the recoveries of some crash states of a run.
-This module needs no guest."""
+"""Crashes during recoveries. bob mounts some crash states of a run, and lets a second crash interrupt the recovery.
+This module chooses these states, and judges the results. It needs no guest."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from bob.workload.operations import Finish, Workload
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A crash state whose recovery bob crashes. It is a state of the run's workload number ``workload``, and has this
-    ``outcome`` if its recovery does not crash."""
+    """A crash state in whose recovery bob simulates a second crash. The state belongs to the run's workload number
+    ``workload``. If no second crash comes, the recovery leads to outcome number ``outcome`` of that workload."""
 
     workload: int
     state: CrashState
@@ -28,8 +28,9 @@ class Recovered:
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
-    """Draw up to ``count`` crash states by ``seed``. The draw is from one state for each outcome of each workload;
-    outcomes that do not mount are left out, and so are workloads with a lost guest."""
+    """Choose up to ``count`` crash states at random, with the random seed ``seed``. For each outcome of each workload,
+    one state takes part in the draw. Outcomes that do not mount take no part, and neither do workloads with a lost
+    guest."""
     every: list[Recovered] = []
     for number, observed in runs:
         if observed.lost is not None:
@@ -48,7 +49,8 @@ def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> l
 
 
 def planned(run: RunDirectory) -> list[Recovered] | None:
-    """Return the crash states whose recoveries ``run`` crashes; None if the run has not chosen them yet."""
+    """Return the crash states that ``run`` has chosen for a second crash during their recovery. Return None if the run
+    has not chosen them yet."""
     about = run.about()
     with reading(run.path / "run.json"):
         return decode(list[Recovered], about["recoveries"]) if "recoveries" in about else None
@@ -59,8 +61,8 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Add the verdicts on all crashed recoveries of ``run`` to ``column``. If ``run`` crashed no recovery, the verdict
-    is UNKNOWN."""
+    """Add the verdicts on all second crashes in ``run`` to ``column``. If the run chose no crash state for a second
+    crash, the verdict is UNKNOWN."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

@@ -1,5 +1,5 @@
-"""A program's reliance on its calls. If a tree lacks the effect of a call, and the program's checker does not accept
-that tree, the program relies on that call. So bob compares trees that the checker refuses with trees that it
+"""A program's reliance on its system calls. A program relies on a call if its checker refuses a tree because the tree
+lacks the effect of that call. To find such calls, bob compares trees that the checker refuses with trees that it
 accepts."""
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """A maker of explanations. If bob itself fails in one explanation, only that explanation is missing. ``keep`` saves
-    the first traceback, and returns the name of its file."""
+    """Runs functions that make explanations. If such a function fails by a mistake in bob, only its explanation is
+    missing. ``keep`` saves the first traceback, and returns the name of its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -77,11 +77,12 @@ class Reliances:
     """Explanations of the trees that a checker refuses, by the system ``calls`` of the program. If the ``effects`` of
     the calls are not known, bob explains nothing.
 
-    Each of ``windows`` has the trees between one output of the program and the next. Each of ``groups`` has calls that
-    must persist together. ``known`` returns how much of each call is in the tree of an outcome, for trees that bob
-    itself built. A tree alone cannot show that if the program did one thing twice. ``tellings`` has the output that a
-    call wrote, by the number of the call. ``unmade`` returns the calls that had not begun when a crash left the tree of
-    a window and an outcome."""
+    Each of ``windows`` has the trees that crashes leave between one output of the program and the next. Each of
+    ``groups`` has calls that must persist together. For trees that bob itself built, the function ``known`` returns how
+    much of each call's effect is in the tree of an outcome. The tree alone does not show this: if the program wrote the
+    same data twice, either call may have left them. ``tellings`` maps the number of a call to the output that this call
+    wrote. The function ``unmade`` gets a window and an outcome, and returns the calls that had not begun at that
+    crash."""
 
     def __init__(
         self,
@@ -112,9 +113,10 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return the reliances of the windows ``looked``. The trees below ``root`` before and after all calls come from
-        the first and the last control state. ``offset`` (seconds; None: not known), added to the clock of the calls,
-        gives the clock of the recordings."""
+        """Return the reliances of the windows ``looked``. bob takes the tree below ``root`` before all calls from the
+        first control state, which has no write of the program, and the tree after all calls from the last one, which
+        has all writes. ``offset`` is the number of seconds to add to the time of a call to get the time in the
+        recordings (None: not known)."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of
         windows = [one.answered for one in looked]
@@ -157,8 +159,9 @@ class Reliances:
         return told
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """Return the calls for a time line. Each says how much of its effect is in the tree of window ``place`` and
-        ``outcome``. ``offset`` seconds are added to the time of each call."""
+        """Return the calls as events of a time line, the list of all events of a crash. Each event says how much of the
+        call's effect is in the tree of ``outcome`` in window number ``place``. ``offset`` seconds are added to the time
+        of each call."""
         effects = self._effects
         if effects is None:
             return []
@@ -206,8 +209,9 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return those of ``calls`` that have ``effects``, for a time line. Each says how much of its effect is in a tree;
-    ``there`` has this by the number of the call. ``offset`` seconds are added to the time of each call."""
+    """Return those ``calls`` that have an effect on the files, as events of a crash's time line. ``there`` maps the
+    number of a call to how much of its effect is in the tree after the crash, and each event says this. ``offset``
+    seconds are added to the time of each call."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

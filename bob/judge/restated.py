@@ -1,6 +1,6 @@
-"""Another judgement of the evidence in a reference, an older result without the run that made it. bob judges the
-reference's witnesses, without a run or a guest. A witness that lacks its tree stays as it is: ``bob replay --update``
-mounts its crash state again, and adds the tree."""
+"""Judge the evidence in a reference again. A reference is a folder with an older result and its witnesses (documents
+about crash states that break a claim), but without the recordings. So bob needs no guest. A witness that lacks the tree
+of files does not change: ``bob replay --update`` mounts its crash state again, and adds the tree."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +13,16 @@ from bob.witness.results import result_files, tell_results
 
 
 def is_reference(path: Path) -> bool:
-    """Return whether ``path`` has a result but not the run that made it, so only witnesses can be judged again."""
+    """Return whether ``path`` has a result but not the run that made it. bob can judge only the witnesses of such a
+    result again."""
     return not (path / "run.json").exists() and bool(result_files(path))
 
 
 def restate(path: Path, step: Callable[[str], None]) -> None:
-    """Replace the evidence in the witnesses and results of ``path`` by the evidence that this version of bob finds.
-    ``step`` is called with a line that says how many witnesses changed. Raises MalformedError if a witness does not
-    break its claim now, and StoreError if there are no witnesses; then nothing changes."""
+    """Judge the witnesses of ``path`` again, and write the new evidence to the witnesses and results. ``step`` is
+    called with a line that says how many witnesses changed. Raises MalformedError if, by the rules of this version, a
+    witness does not break its claim. Raises StoreError if there are no witnesses. If it raises one of these errors, no
+    file changes."""
     files = files_in([path])
     changed, silent = {}, 0
     for file in files:

@@ -33,7 +33,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 def together(*several: Statics) -> Statics:
     """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack the name of the function. If
-    exactly one other vulnerability has the same type, and the same place with a function, bob takes the two as one."""
+    exactly one other vulnerability has the same type, and the same place with a function name, bob counts both as
+    one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -48,9 +49,10 @@ def statics(harms: Iterable[Way]) -> Statics:
     """Return the vulnerabilities of ``harms``, the ways to break a program, as ALICE counts them (OSDI'14, section
     4.2). Harms at one place of the program are one vulnerability.
 
-    For each harm, each type of reason counts once. bob takes the shortest reason of that type, and the place of the
-    first call that it says is missing. If a place has a vulnerability of ordering and one of durability, only the
-    ordering counts. If no call explains a harm, the checker's sentence stands for the place. Hangs do not count."""
+    Each harm has reasons: calls on which the program relies. The reasons of one type (such as atomicity of an append)
+    count as one vulnerability of the harm. Its place is that of the first missing call in the shortest reason. If one
+    place has a vulnerability of ordering and one of durability, only the one of ordering counts. If no call explains a
+    harm, the checker's sentence replaces the place. Hangs do not count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:

@@ -1,15 +1,17 @@
-"""The accesses to a crash state's device while the file system recovers and bob looks at the files. bob takes them from
+"""The accesses to a crash state's device while the file system recovers and bob reads the files. bob takes them from
 the kernel's trace of that state.
 
 bob counts a block as unused if it was read ahead, is in one bio only, and was looked up by readahead alone. Other
-blocks count as read. To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in
-fs/jbd2/recovery.c). So in jbd2's function ``jread`` bob looks for a lookup of a block that was already looked up before
-a bio: with this lookup, readahead begins. A user of a buffer that was read ahead this way looks it up once more,
-elsewhere. Other file systems, such as reiserfs, look a buffer up only once for readahead.
+blocks count as read. A user of a block that was read ahead looks it up once more in the kernel's cache.
 
-If the file system is on layers (device-mapper or md devices), its block numbers are those of the device that the layers
-make. A read of that device becomes bios to the disks, which show bob the places of the blocks. If these bios are not as
-long as the read, the blocks of the read count as read."""
+To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in fs/jbd2/recovery.c).
+Its function ``jread`` first looks up the wanted block, and sends a bio for it. Readahead then looks up the same block
+again, and the blocks after it. bob recognizes readahead by this second lookup. Other file systems, such as reiserfs,
+look a block up only once for readahead.
+
+A file system may be on layers (device-mapper or md devices). Its block numbers are then those of the device that the
+layers make. The kernel translates each read of that device into bios to the disks. From these bios, bob knows the
+places of the blocks on the disks. If the bios are not as long as the read, the blocks of the read count as read."""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ class Access(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Accesses:
     """The bios of one crash state in the order of queueing. Readahead whose data was not used is left out, but
-    ``sectors_read`` includes it. ``ahead`` has the blocks that were read ahead, with their sectors. ``wanted`` has
-    the blocks that jbd2 looked up before it read them ahead."""
+    ``sectors_read`` includes it. ``ahead`` maps each block that was read ahead to its sectors. ``wanted`` has the
+    blocks that jbd2 looked up for its own use, in calls that also read ahead."""
 
     bios: tuple[Access, ...] = ()
     sectors_read: int = 0
@@ -82,8 +84,8 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 
 class _VolumePlaces:
-    """The places of sectors on the disks, if the file system is on layers. ``places`` maps each sector that was read on
-    the device that the layers make to a sector of the disks."""
+    """The places of sectors on the disks, if the file system is on layers. ``places`` has each sector that was read on
+    the layers' device. It maps the sector to the sector of the disks from which the data came."""
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
@@ -110,8 +112,8 @@ class _Blocks:
         self._jread: _OpenJournalRead | None = None
 
     def move(self, places: Mapping[int, int]) -> None:
-        """Replace the sectors of the device that the layers make by their ``places`` on the disks. Blocks with an
-        unknown place count as read."""
+        """Replace all sectors of the layers' device by the sectors of the disks to which ``places`` maps them. Blocks
+        with an unknown place count as read."""
         self.ahead = {
             block: [places[sector] for sector in sectors]
             for block, sectors in self.ahead.items()
@@ -156,8 +158,8 @@ class _Blocks:
 
 class _OpenJournalRead:
     """The blocks that were looked up so far in one call of ``jread``, jbd2's function that reads a block of its
-    journal. ``looked_up`` has the blocks that jbd2 looked up for itself, and ``before_bio`` those that it had looked up
-    by the last bio. ``by_readahead`` has the blocks that readahead looked up."""
+    journal. ``looked_up`` has the blocks that jbd2 looked up for itself. ``before_bio`` has those of them that it had
+    looked up before the last bio was sent. ``by_readahead`` has the blocks that readahead looked up."""
 
     def __init__(self) -> None:
         self.looked_up: set[int] = set()

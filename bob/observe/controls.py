@@ -1,6 +1,8 @@
-"""The controls of predictions. A control is a crash state with a predicted outcome that bob mounts all the same, before
-it trusts any prediction. The easiest state of each outcome is a control, since bob shows this state to the user if the
-outcome breaks a claim. The other controls are a sample, at the requested rate."""
+"""Controls of bob's predictions. bob predicts the outcomes of most crash states without a mount. A control is a
+predicted state that bob mounts all the same, to compare the real outcome with the prediction. bob trusts no prediction
+before this comparison. For each outcome, the state that is easiest to explain is a control, since bob shows this state
+to the user if the outcome breaks a claim. The other controls are a random sample. The user sets its share of the
+predicted states."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +24,9 @@ MOST_BARE = 16
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """A predicted ``outcome`` of ``item``, a state or a course (the states that recovery reads alike). bob predicts it
-    from a mounted state, the one with the number ``leaf``. ``item`` differs from that state in ``distance`` sectors."""
+    """A predicted ``outcome`` of ``item``. The item is a crash state, or a course (a set of states in which recovery
+    reads the same). bob predicts the outcome from the mounted state number ``leaf``. ``item`` differs from that state
+    in ``distance`` sectors."""
 
     item: T
     leaf: int
@@ -53,16 +56,17 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """A choice of the predicted states to check, at the rate of the ``effort``. ``chosen`` has the numbers of the
-    chosen states. The counters count the checks of each leaf (``leaves``) and of each outcome.
+    """The choice of the predicted states that bob mounts as controls. The ``effort`` sets the share of such states.
+    ``chosen`` has the numbers of the chosen states. ``leaves`` counts the controls of each leaf.
 
-    A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). A *leaf* is the end of a
-    course that bob mounted once, in one state. The outcome of a leaf is wrong for another state of the course if
-    recovery depends on a sector whose read bob did not see. To check that, bob mounts the state that differs in the
-    most sectors.
+    A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). For each course, bob has
+    mounted one state, and predicts that the other states of the course have the same outcome. A *leaf* is such a
+    mounted state. The prediction is wrong if recovery depends on a sector whose read bob did not see. To find such a
+    mistake, bob mounts the state that differs from the leaf in the most sectors.
 
-    bob first chooses leaves without a check, since a draw from all states would never reach a leaf with few states. An
-    error may also occur in only one combination of sectors. So each leaf needs a second check, of any state."""
+    bob prefers leaves without a control: a random state of all predicted states would hardly ever belong to a leaf with
+    few states. A mistake may also show in only one combination of sectors. So each leaf needs a second control, of any
+    state."""
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
@@ -75,14 +79,15 @@ class Controls:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` predictions to check: the requested share, but at least ``LEAST``. The number
-        ``done``, of checks already chosen, counts towards ``LEAST``. If the predictions have new ``outcomes``, the
-        number is at least the number of these, up to twice ``LEAST``, so that each new outcome can have one check."""
+        """Return how many of ``count`` predictions to control. This is the share that the effort sets, but at least
+        ``LEAST``, including ``done`` controls that were chosen before. It is also at least ``outcomes``, the number of
+        outcomes that have no control yet, up to twice ``LEAST``. So each new outcome can have one control."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of the predictions ``applied``. Prefer predictions by the least checked leaves, then
-        those of the least checked outcomes, then those of the states that differ most from the mounted state."""
+        """Choose up to ``most`` of the predictions ``applied`` as controls, and return them. bob prefers predictions
+        from the leaf with the fewest controls. Among these, it prefers the outcome with the fewest controls, and then
+        the state that differs most from the mounted state."""
         left = list(applied)
         self.random.shuffle(left)  # chance decides between equals
         if most >= len(left):
@@ -105,9 +110,9 @@ class Controls:
     def of_whole(
         self, applied: Sequence[Prediction[Course]], count: int, done: int
     ) -> Iterator[tuple[Prediction[Course], bool]]:
-        """Yield some of the courses ``applied``, whose states have only whole writes, out of ``count`` courses in all.
-        With each comes True if its leaf was checked before. ``done`` is the number of single states that were chosen
-        before."""
+        """Choose controls among ``applied``, predictions for courses whose states have only whole writes. ``count`` is
+        the number of all such courses, and ``done`` the number of controls that were chosen among single states before.
+        Yield each chosen prediction, with True if its leaf had a control before."""
         checked = set(self.leaves)
         outcomes = {one.outcome for one in applied} - self._outcomes.keys()
         for one in self.take(applied, self.wanted(count, len(outcomes), done)):
@@ -115,8 +120,8 @@ class Controls:
             checked.add(one.leaf)
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Choose some of the ``courses``, which have torn states, for a check. Return these, and the number of all
-        courses that have several states. ``courses`` is a stream, since memory cannot hold them all."""
+        """Choose controls among ``courses``, whose states have torn writes. Return the chosen courses, and the number
+        of all courses with several states. ``courses`` is a stream, since memory cannot hold all of them."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:
@@ -133,8 +138,8 @@ class Controls:
         return self._random_recalled.sample(recalled, self.wanted(len(recalled)))
 
     def of_recovered(self, on_host: Sequence[int]) -> list[int]:
-        """Return some of the states ``on_host``, which the host has recovered. The guest must recover these, too, so
-        that bob can compare the outcomes."""
+        """Choose some of the states ``on_host``, whose file systems a program on the host has recovered. The guest must
+        recover the chosen states again, so that bob can compare the outcomes."""
         return self._random_recovered.sample(on_host, self.wanted(len(on_host)))
 
     def _rank(self, one: Prediction[T]) -> tuple[int, int, int]:

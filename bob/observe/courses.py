@@ -1,9 +1,11 @@
-"""All legal crash states with whole writes only, divided by their *course*: what recovery reads in them, in order.
+"""A division of all legal crash states with only whole writes. States in which recovery reads the same contents, in the
+same order, belong to the same *course*, and have the same outcome.
 
-States that agree in everything that recovery has read so far form a *cube* (:mod:`bob.crash.cubes`). The next read
-divides the cube by the content that it finds. If bob does not know what recovery reads next, the cube is *open*: bob
-mounts one of its states, and then continues the division. So bob needs one mount for each course, not for each state.
-The idea to branch where a read could return another value is from Jaaru (Gorjiara et al., ASPLOS 2021)."""
+bob simulates the reads of recovery one after the other. States that agree in everything that recovery has read so far
+form a *cube* (:mod:`bob.crash.cubes`). The next read divides the cube into smaller cubes, one for each content that
+recovery can find in the sectors. If bob does not know what recovery reads next, the cube is *open*: bob mounts one of
+its states, and then continues the division. So bob needs one mount for each course, not for each state. The idea to
+branch where a read could return another value is from Jaaru (Gorjiara et al., ASPLOS 2021)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +21,8 @@ MOST_FORGOTTEN = 64
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The states of a ``cube`` for which recovery takes one course. ``states`` is their number, and ``outcome`` is the
-    outcome of the course."""
+    """The states of a ``cube`` in which recovery reads the same. ``states`` is their number, and ``outcome`` is the
+    number of their common outcome."""
 
     cube: Cube
     outcome: int
@@ -28,8 +30,9 @@ class Course:
 
 
 class Courses:
-    """The division of the legal states so far. ``settled`` cubes have a known outcome. ``open`` cubes wait for a mount.
-    They are sorted by their *gap*: the read that found a content which no mounted state had there."""
+    """The division of the legal states so far. ``settled`` has the cubes with a known outcome. ``open`` has the cubes
+    that wait for a mount, grouped by their *gap*. A gap is a read whose content no mounted state had, so bob does not
+    know what recovery reads afterwards."""
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
@@ -42,8 +45,8 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide cubes until ``most_open`` gaps are open, or until the division has made ``steps`` smaller cubes.
-        Return how many it has made."""
+        """Divide cubes until cubes wait at ``most_open`` different gaps, or until the division has made ``steps``
+        smaller cubes. Return the number of cubes that the division made."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
             arrived = next(self._under_way[-1], None)
@@ -61,15 +64,14 @@ class Courses:
         return made
 
     def reopen(self, gap: Gap) -> None:
-        """Continue with the cubes that waited for ``gap``, after a mount of one of their states."""
+        """Continue to divide the cubes that waited at ``gap``. The caller has mounted one of their states."""
         # After a merge of nodes, bob's new knowledge may be at another node than that of the gap.
         begin = self._known.root if self._known.forgets else _after(gap)
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle the cubes whose outcome is already known, while the division makes at most ``steps`` more cubes. Drop
-        the open cubes, since bob will mount none of their states, and each of ten thousand gaps takes 4 KB of
-        memory."""
+        """Finish the division without further mounts. Make at most ``steps`` more cubes, and settle those whose outcome
+        bob knows already. Drop all open cubes: there may be ten thousand gaps, and each takes 4 KB of memory."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()
@@ -97,8 +99,8 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return a place in the tree of reads: there the division continues for states with this gap. That is the gap
-    itself, unless bob has learnt since then what follows it."""
+    """Return the node of the tree of reads from which bob continues to divide the states at ``gap``. If bob still does
+    not know what recovery reads after the gap, return ``gap``."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)
     return gap if gap.node.places is None and gap.node.outcome is None else gap.node

@@ -28,8 +28,8 @@ class Easiest(Generic[T]):
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state``, which stands for ``states`` states, itself included. If it is the easiest so far, keep
-        ``shown`` and return True."""
+        """Count ``state`` with the weight ``states``: it represents this many states, including itself. If it is the
+        easiest state so far, keep ``shown`` as its data, and return True."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:

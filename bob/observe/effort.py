@@ -9,11 +9,14 @@ from bob.subject import DEFAULT_AUDIT
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The limits of one exploration: the ``budget`` in mounts, and the ``seed`` of all draws. ``audit`` is the share (0
-    to 1) of predicted or recalled states that bob mounts all the same. If not ``predicting``, bob knows only mounted
-    states. If ``closely``, outcomes include everything that a program could see. ``mixing`` returns whether bob can
-    judge claims on all mixtures of the data of two observations (:mod:`bob.observe.mixtures`). Only then does bob look
-    for these mixtures."""
+    """The limits of one exploration. ``budget`` is the largest number of mounts, and ``seed`` the seed of all random
+    draws. ``audit`` is the share (0 to 1) of states that bob mounts although it has predicted their outcomes, or knows
+    them from another workload. If ``predicting`` is False, bob mounts every state whose outcome it reports. If
+    ``closely`` is True, outcomes include everything that a program could see.
+
+    A mixture is a set of torn states: each sector of data is from one of two observed states
+    (:mod:`bob.observe.mixtures`). The function ``mixing`` gets two observations, and returns whether bob can judge
+    claims on all mixtures of their data. Only then does bob look for mixtures."""
 
     budget: int
     seed: int

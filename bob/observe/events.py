@@ -19,7 +19,8 @@ class Bio(NamedTuple):
 
 
 class VolumeRead(NamedTuple):
-    """A bio to the device that the layers make. The events after it are the bios to the disks that it becomes."""
+    """A read of the device that the layers (device-mapper or md) make. The bios that follow in the trace are those to
+    the disks into which the kernel translates it."""
 
     sector: int
     sectors: int
@@ -48,9 +49,9 @@ _Decode = Callable[[bytes, int], AccessEvent | None]
 
 
 class Decoder:
-    """A decoder of the kernel's events. ``layouts`` has the number and the fields of each event by its name. If the
-    file system is on layers, ``disk`` is the kernel's number of the device that has the disks. The decoder then takes a
-    bio to any other device as one to the device that the layers make."""
+    """A decoder of the kernel's events. ``layouts`` maps the name of each event to its number and fields. If the file
+    system is on layers (device-mapper or md devices), ``disk`` is the kernel's number of the device that contains the
+    disks. A bio to any other device then counts as a bio to the layers' device."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Any]], disk: int | None = None) -> None:
         self._kinds: dict[int, _Decode] = {

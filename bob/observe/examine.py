@@ -1,8 +1,9 @@
-"""Examinations of some crash states that mount: by the file system's checker, and by a removal of all files.
+"""Examinations of some crash states that mount. bob runs the file system's checker on such a state, and removes all
+files in it.
 
 Each examination takes as long as many mounts. So bob examines only a few outcomes. It draws one for each *shape* (a
-tree without its files' contents). A complaint of the kernel counts only if it recurs on another mount of the same
-state, since it may depend on the kernel's memory."""
+tree without the contents of its files). A complaint of the kernel may depend on the kernel's memory, and not on the
+state alone. So it counts only if the kernel repeats it on another mount of the same state."""
 
 import time
 from collections.abc import Iterator

@@ -44,17 +44,19 @@ def explore(
 ) -> Observations:
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
-    First come single states of whole writes, up to half of the budget (a tenth where recovery ``forgets``, see
-    :mod:`bob.observe.predict`). Then come all legal states of whole writes, if they do not take too many mounts, then
-    single torn states. ``plan`` may begin later in the trace, but the states in the result are states of the whole
-    trace. The function ``told`` gets the number of further single states that are done.
+    First come single states of whole writes, up to half of the budget. For a file system whose recovery ``forgets``
+    what it has read (:mod:`bob.observe.predict`), this is a tenth of the budget. Then come all legal states of whole
+    writes, if they do not take too many mounts, and then single torn states. ``plan`` may begin later in the trace, but
+    the states in the result are numbered as in the whole trace. After each step, bob calls ``told`` with the number of
+    single states that the step has completed.
 
     ``sights`` has the outcomes of disks that bob mounted for other workloads. A crash state with the same disk needs no
-    mount. The exploration adds the disks that it mounts, except where recovery forgets. If the guest is lost, the
-    result says so.
+    mount. The exploration adds the disks that it mounts to ``sights``, unless recovery forgets. If the guest is lost,
+    the result says so.
 
-    With ``checkers``, the host may run the file system's check (:class:`bob.observe.session.Session`). The guest then
-    recovers all states of the ``evidence`` by itself, too, besides a sample.
+    With ``checkers``, the host may run the file system's check instead of the guest
+    (:class:`bob.observe.session.Session`). To control the host, the guest itself then recovers a sample of the states.
+    It also recovers all states that show violations, which the function ``evidence`` returns.
 
     The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. Two
     outcomes that bob could not see completely may look alike, and still differ."""
@@ -122,7 +124,7 @@ class _WorkloadExploration:
             disks.update(rounds.mounts.new_disks)
 
     def _control_evidence(self, rounds: Rounds) -> None:
-        """Let the guest recover the states of the evidence that only the host has recovered."""
+        """Let the guest recover the states that show violations, if only the host has recovered them so far."""
         if self.evidence is not None and (only := sorted(rounds.mounts.only_on_host)):
             shown = set(self.evidence(self.observed()))
             rounds.control([n for n in only if self.plan.in_whole(rounds.ledger.states[n]) in shown])

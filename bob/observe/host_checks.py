@@ -1,6 +1,7 @@
-"""Recovery of crash states on the host, by the file system's check: the command that a boot would run before the mount.
+"""Recovery of crash states on the host. Some file systems recover by a command, their check, which a boot runs before
+the mount. Here the host runs this command.
 
-A sandbox runs this command, from the same image as the guest's (:mod:`bob.agent.inside.host_checks`). A guest then
+A sandbox runs the command, from the same image as the guest's (:mod:`bob.agent.inside.host_checks`). A guest then
 mounts the recovered disk. Several states may lead to the same recovered disk, which needs only one mount. As a control,
 the guest itself runs the command for some states, and bob compares the outcomes."""
 
@@ -23,8 +24,9 @@ STATE_SECONDS = 60.0  # for one state, before the sandbox counts as hung
 
 
 class RecoveredState(NamedTuple):
-    """The disk that the command left of a crash state. Disks with an equal ``digest`` are equal. ``accesses`` has the
-    command's reads and writes. ``changed`` has the sectors that it changed, as (first sector, data)."""
+    """The disk of a crash state after the host has run the file system's check. Disks with an equal ``digest`` are
+    equal. ``accesses`` has the check's reads and writes. ``changed`` has the sectors that the check changed, as (first
+    sector, data)."""
 
     digest: str
     accesses: tuple[Access, ...]
@@ -33,8 +35,8 @@ class RecoveredState(NamedTuple):
 
 @dataclass(eq=False)
 class HostCheckers:
-    """The ``agent`` in a sandbox on the host, which runs the commands of one worker. After a failure ``agent`` is None,
-    and guests run all commands. The function ``told`` gets the reason, once."""
+    """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs them. After
+    a failure ``agent`` is None, and guests run all further checks. bob then calls ``told`` with the reason, once."""
 
     agent: Agent | None
     told: Callable[[str], None]
@@ -46,7 +48,7 @@ class HostCheckers:
 
 
 class HostRecovery:
-    """The recovery of one workload's crash states by ``checkers``, an agent on the host."""
+    """The recovery of one workload's crash states on the host, by the agent of ``checkers``."""
 
     def __init__(
         self, checkers: HostCheckers, subject: Subject, base: Base, floor: Sequence[ByteRun], payload: bytes
@@ -69,8 +71,9 @@ class HostRecovery:
             checkers.fail(failure)
 
     def recover(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[RecoveredState] | None:
-        """Return the recovered disk of each state. Return None if the sandbox cannot recover them. ``deltas`` are
-        recipes of the states, and ``payload`` has all contents that they refer to."""
+        """Run the file system's check on each crash state, and return the recovered disks. Each of ``deltas`` is a
+        recipe: it says which contents to copy to which sectors to make the state. ``payload`` has all these contents.
+        Return None if the sandbox fails."""
         new, self._sent = payload[self._sent :], len(payload)
         if (agent := self._checkers.agent) is None:
             return None
@@ -93,9 +96,10 @@ class HostRecovery:
 
 
 class GuestPayload:
-    """The payload as a guest has it. A payload holds the contents that the recipes of crash states refer to. The
-    guest's payload has all parts of the composer's payload in their order. Between these are the contents that programs
-    on the host wrote. Each of these contents is sent once."""
+    """The payload in a guest. A payload is one sequence of contents. The recipes of crash states say which of these
+    contents belong to which sectors. bob's composer makes the payload of a recording, and the guest's payload has all
+    its parts in the same order. Between these parts, the guest's payload also has the contents that programs on the
+    host wrote. bob sends each of these contents once."""
 
     def __init__(self, length: int) -> None:
         self._known = self._end = length // SECTOR_BYTES  # sectors of the composer's payload, and of the guest's
@@ -112,8 +116,8 @@ class GuestPayload:
             self._known, self._end = end, self._end + end - first
 
     def runs(self, delta: Sequence[ByteRun]) -> list[ByteRun]:
-        """Return the runs of ``delta``, the recipe of a state, with other positions: those of its contents in the
-        guest's payload."""
+        """Translate ``delta``, the recipe of a state, for the guest. Each run in it refers to a position in the
+        composer's payload. Return runs that refer to the position of the same contents in the guest's payload."""
         if not self._parts or all(first == place for first, _end, place in self._parts):
             return list(delta)
         placed: list[ByteRun] = []
@@ -129,8 +133,8 @@ class GuestPayload:
         return placed
 
     def put(self, sector: int, data: bytes) -> ByteRun:
-        """Add ``data`` to the guest's payload, unless it has this content. Return a run that puts the data at
-        ``sector`` of a disk."""
+        """Add ``data`` to the guest's payload, if the payload does not have this content yet. Return a run (part of a
+        recipe) that copies the data to ``sector`` of a disk."""
         if data not in self._placed:
             self._placed[data] = self._end
             self._unsent.append(data)
@@ -138,6 +142,6 @@ class GuestPayload:
         return sector, self._placed[data], len(data) // SECTOR_BYTES
 
     def unsent(self) -> bytes:
-        """Return the part of the payload that the guest lacks. From then on, the guest counts as having it."""
+        """Return the part of the payload that bob has not sent to the guest yet. The caller must send it."""
         new, self._unsent = b"".join(self._unsent), []
         return new

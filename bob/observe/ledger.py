@@ -11,8 +11,8 @@ from bob.observe.session import MountedState, Session
 
 
 class Ledger:
-    """The crash ``states`` in order of arrival. ``found`` maps a state's index to its outcome, which bob has seen or
-    predicted."""
+    """The crash ``states`` in the order in which bob added them. ``found`` maps a state's index to the number of its
+    outcome, which bob has seen or predicted."""
 
     def __init__(self) -> None:
         self.states: list[CrashState] = []
@@ -55,12 +55,15 @@ AUDIT_EVERY = 100
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has only trusted outcomes. An *audit* compares the scratch image with its base. After a successful
-    audit, bob trusts all states that it has mounted for this workload. After :meth:`believe_all`, it trusts all other
-    states, too. ``mounted`` has all states whose disk was mounted, for this workload or for another one: chance decides
-    which workload comes first. ``here`` has only the states that were mounted for this workload. ``on_host`` has the
-    states that the host has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`; ``only_on_host`` has all
-    that no guest has recovered."""
+    In the guest, a disk in memory, the scratch image, contains the states one after the other. After each state, bob
+    undoes its changes. An *audit* tests that the scratch image then equals its base image. After a successful audit,
+    bob trusts all outcomes that it has seen for this workload. After :meth:`believe_all`, it trusts all other outcomes,
+    too. ``outcomes`` has only trusted outcomes.
+
+    ``here`` has the states that were mounted for this workload. ``mounted`` also has the states whose disk was mounted
+    for another workload; which of two workloads comes first depends on chance. ``on_host`` has the states that the host
+    has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`. ``only_on_host`` has all states that the host
+    has recovered and no guest."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -78,16 +81,16 @@ class LedgerMounts:
 
     @property
     def recalled(self) -> list[int]:
-        """The states whose disk was mounted only for another workload."""
+        """The states whose disk was mounted for another workload and not for this one."""
         return sorted(self.mounted - self.here)
 
     def mount(
         self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = (), in_guest: bool = False
     ) -> dict[int, MountedState]:
-        """Mount the states of ``batch``. With ``audit``, or if an audit is due, compare the scratch image with its base
-        afterwards. If a state's disk was already mounted for another workload, recall its outcome instead of a mount.
-        States in ``anew`` are always mounted. If ``in_guest``, the guest itself runs the file system's check before the
-        mount, not the host."""
+        """Mount the states ``batch``, and return what bob observed. If a state's disk was already mounted for another
+        workload, do not mount it, but return its known outcome. States in ``anew`` are mounted in any case. If
+        ``audit`` is True, or if many mounts had no audit, do an audit afterwards. If ``in_guest`` is True, the guest
+        runs the file system's check before the mount; otherwise the host may run it."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}
@@ -126,7 +129,7 @@ class LedgerMounts:
         self.outcomes.update(self._ledger.found)
 
     def believe_own(self) -> None:
-        """Distrust all outcomes that bob predicted, or recalled from another workload. Also distrust those of states
-        that only the host has recovered."""
+        """Distrust all outcomes that bob predicted, or knows from another workload. Also distrust the outcomes of
+        states that only the host has recovered."""
         own = self.here - self.only_on_host
         self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in own}

@@ -1,10 +1,12 @@
-"""The disk that a crash state leaves after recovery, observation and unmount. bob compares such disks where recovery
-``forgets`` what it has read (see :mod:`bob.observe.predict`).
+"""The disk that a crash state leaves after recovery, observation and unmount. bob compares such disks for file systems
+whose recovery *forgets*: it replaces a block that it has read, so the old content no longer matters
+(:mod:`bob.observe.predict`).
 
-A *stretch* is a run of sectors that the same writes of the recording touch. The description of a disk has the content
-of each stretch, and the content of what was written outside of stretches. The *exempt* area, a file system's log, is
-not needed after recovery. So two kinds of writes in that area do not count: writes outside of stretches, and writes
-after the last read. For example, xfs writes a log record with a random number at its unmount."""
+A *stretch* is a run of neighbouring sectors to which the same writes of the recording go. The description of a disk has
+the content of each stretch that recovery changed, and digests of what was written outside of stretches. The *exempt*
+area is the file system's log, which is not needed after recovery. So two kinds of writes in this area do not count:
+writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random number
+at its unmount."""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The disk that a state left, as far as bob compares it. ``contents`` has the stretches that recovery changed, each
-    as its number and the number of its content. A difference in the stretches ``late`` does not count: they are in the
-    exempt area, and were written after the last read. ``written`` has the writes outside of stretches as (first sector,
-    sectors, digest of the final content). The digest of a write in the exempt area is empty."""
+    """The disk that a state left, as far as bob compares it. ``contents`` has the stretches that recovery changed, as
+    pairs of the stretch's number and its content's number. ``late`` has the stretches in the exempt area that were
+    written after the last read. If two disks differ only in stretches that are ``late`` on both, bob takes them as
+    equal. ``written`` has the writes outside of stretches as (first sector, sectors, digest of the final content). The
+    digest of a write in the exempt area is empty."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]
@@ -45,8 +48,9 @@ class Stretches:
     """The stretches of the sectors that differ between crash states (``composer.sectors``). Stretches of more than
     ``LONGEST`` sectors are left out.
 
-    ``forgettable`` is True for each of these sectors that is in a stretch outside of the ``exempt`` area, the log. In
-    the log nothing is forgettable, since one part of a log block decides whether recovery uses another part."""
+    ``forgettable`` has a truth value for each of these sectors: whether the sector is in a stretch outside of the
+    ``exempt`` area, the log. In the log nothing is forgettable, since one part of a log block decides whether recovery
+    uses another part."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt
@@ -74,8 +78,9 @@ class Stretches:
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
     ) -> Leftovers:
-        """Return the leftovers of a state. ``contents`` has (stretch, content) for each changed stretch, both as
-        numbers. ``elsewhere`` has writes outside of stretches as (first sector, sectors, digest)."""
+        """Return the leftovers of a state. ``contents`` has the changed stretches, as pairs of the stretch's number and
+        its content's number. ``elsewhere`` has the writes outside of stretches, as (first sector, sectors, digest).
+        ``accesses`` are the reads and writes in order."""
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
         late, written = set[int](), set(elsewhere)
         for number, access in enumerate(accesses):

@@ -1,22 +1,23 @@
 """Mixtures: sets of torn states whose files have some sectors from before a write and some from after it.
 
-When bob looks at the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it
-decides some bytes of a file, and nothing else. Suppose that bob knows two states that differ only in such sectors. Take
-each of these sectors from one state or the other: the result has the same tree but for these bytes, so bob knows it
-without a mount. All such states together are a *mixture*. bob can count them exactly, since each sector is a part of a
-write (:mod:`bob.crash.units`).
+When bob reads the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it decides
+some bytes of a file, and nothing else. Suppose that bob knows two states that differ only in such sectors. Now take
+each of these sectors from either the first or the second state. The result is another state, whose tree differs from
+the known trees only in the bytes of these sectors. So bob knows this tree without a mount. All such states together are
+a *mixture*. bob can count them exactly, since each sector is a part of a write (:mod:`bob.crash.units`).
 
-A sector may pass through only if recovery read it, and if one place of one file shows its content. A sector behind the
-file's end, in the same block and write, may do so, too, since nothing shows it. This proves nothing yet: recovery may
-check what it reads, as btrfs checks data. So bob mounts some states of the mixture, its *rows*. One row has all sectors
-from before, and one has all from after. The other rows are such that any two sectors occur in all four combinations of
-before and after. States that bob mounted for other reasons count, too. If a state does not have the same tree with its
-own bytes, or if recovery read other places, bob drops the mixture. Beside the rows, bob mounts random states of the
-mixture. If such a state does not have its predicted tree, a control has failed.
+A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
+sector behind the end of the file, in the same block and write, may pass through, too, since no file shows it. These
+conditions are not sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of
+the mixture, its *rows*. In one row all sectors are from before the write, and in one all are from after it. bob chooses
+the other rows so that, for any two sectors, the rows together have all four combinations of before and after. States
+that bob mounted for other reasons count as rows, too. bob drops the mixture if a row does not have the predicted tree,
+or if recovery of a row read other places. Beside the rows, bob mounts random states of the mixture. If such a state
+does not have its predicted tree, a control has failed.
 
-If a sector passes through with two contents, bob assumes that it does so whatever the other sectors are. The file
-systems ext2, ext3, ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of
-it."""
+Suppose that the rows show that a sector passes through, both with its content from before and with that from after.
+Then bob assumes that it passes through whatever content the other sectors have. The file systems ext2, ext3, ext4 and
+xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it."""
 
 from __future__ import annotations
 
@@ -54,9 +55,9 @@ CourseKey = tuple[int, int, bytes]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CourseEnd:
-    """The end of a course of recovery (what recovery reads, in order). The course has this ``outcome``, and state
-    number ``source`` was the first to show it. ``read`` has the content of each sector that decided the course, and
-    ``UNREAD`` for each other sector."""
+    """The end of a course of recovery (what recovery reads, in order). The course leads to outcome number ``outcome``,
+    and state number ``source`` was the first to show this. ``read`` has the content of each sector that decided the
+    course, and ``UNREAD`` for each other sector."""
 
     outcome: int
     source: int
@@ -73,9 +74,10 @@ class CourseEnd:
 
 @dataclass(frozen=True, slots=True)
 class DataSector:
-    """A sector with data of a file. ``place`` is its index among the sectors that differ between crash states
-    (``Composer.sectors``), and ``part`` is the part of a write that it belongs to. The file with the names ``paths``
-    shows it at ``offset`` (bytes). A sector behind a file's end has no paths."""
+    """A sector that holds data of a file. ``place`` is its index among the sectors that differ between crash states
+    (``Composer.sectors``). ``part`` is the number of the part of a write to which the sector belongs. The file with the
+    names ``paths`` shows the sector at ``offset`` (bytes). If the sector lies behind the file's end, ``paths`` is
+    empty."""
 
     place: int
     part: int
@@ -85,12 +87,12 @@ class DataSector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """All states that recovery reads as it read the state of ``leaf``, but for the ``free`` sectors. These may have any
-    content.
+    """A set of states that agree with a mounted state, except for the sectors ``free``. ``leaf`` is the end of the
+    mounted state's course. In the free sectors, the states of the mixture may have any content.
 
-    ``read`` has the content of each other sector that recovery read. ``cubes`` are the states of the mixture, as sets
-    of states (:mod:`bob.crash.cubes`), and ``torn`` is how many of the states are torn. ``parts`` are the parts of
-    writes that the free sectors belong to."""
+    ``read`` has the content of each other sector that recovery read. ``cubes`` has the states of the mixture as cubes,
+    sets of states that have some parts of writes and lack some others (:mod:`bob.crash.cubes`). ``torn`` is the number
+    of torn states. ``parts`` are the parts of writes to which the free sectors belong."""
 
     leaf: CourseEnd
     free: tuple[DataSector, ...]
@@ -108,12 +110,13 @@ class Mixture:
 
     @property
     def every(self) -> int:
-        """The mask with all parts of the mixture. In a mask, bit n stands for part n of ``parts``."""
+        """The mask that has all parts of the mixture: a number with a bit for each of ``parts``. In a mask, bit n
+        stands for ``parts[n]``."""
         return (1 << len(self.parts)) - 1
 
     def kept(self, contents: Contents) -> int | None:
-        """Return the mask of the parts that are on the disk in a state with these ``contents``. Return None if the
-        state is not in the mixture."""
+        """Return a mask of the mixture's parts (bit n stands for ``parts[n]``). It has the parts that are on the disk
+        in the state with these ``contents``. Return None if that state is not in the mixture."""
         shared = self.read != UNREAD
         if (contents[shared] != self.read[shared]).any():
             return None
@@ -123,8 +126,8 @@ class Mixture:
         return _mask([number for number, part in enumerate(self.parts) if contents[place_of[part]]])
 
     def has(self, leaf: CourseEnd) -> bool | None:
-        """Return True if all states of the course that ends at ``leaf`` are in the mixture, False if none is. Return
-        None if bob cannot say."""
+        """Return True if all states of the course that ends at ``leaf`` are in the mixture. Return False if none of
+        them is. Return None if bob cannot say, or if only some of them are."""
         shared = self.read != UNREAD
         if (leaf.places & shared & (leaf.read != self.read)).any():
             return False
@@ -137,7 +140,7 @@ class Mixture:
 
 
 class Mixtures:
-    """A search for mixtures around the mounted states, whose reads the tree ``known`` has."""
+    """A search for mixtures around the mounted states. The tree ``known`` has the reads of recovery in these states."""
 
     def __init__(self, known: ReadTree, plan: Plan, findings: OutcomeTable) -> None:
         self._known, self._plan, self._findings = known, plan, findings
@@ -148,8 +151,9 @@ class Mixtures:
         self._places = {sector: place for place, sector in enumerate(plan.composer.sectors.tolist())}
 
     def worth(self, taken: Sequence[Mixture]) -> list[tuple[Mixture, int]]:
-        """Return the largest mixtures that have no state in common with those already ``taken``. With each comes the
-        number of its torn states that are in no known course."""
+        """Return mixtures that are worth their mounts, the largest first. They have no state in common with the
+        mixtures ``taken``. Each is in a pair with the number of torn states that the mixture adds to the known
+        courses."""
         leaves = self._leaves() or []
         legal = self._plan.nothing_explored().legal_torn
         possible: dict[bytes, Mixture] = {}
@@ -169,7 +173,7 @@ class Mixtures:
         return self._leaves() is not None
 
     def more(self, mixture: Mixture) -> int | None:
-        """Return how many torn states of ``mixture`` are in no known course; None if bob cannot say."""
+        """Return how many torn states ``mixture`` adds to those of the known courses. Return None if bob cannot say."""
         leaves = self._leaves()
         return None if leaves is None else self._more(mixture, leaves)
 
@@ -184,8 +188,8 @@ class Mixtures:
         return legal.sample(cube, random)
 
     def row(self, mixture: Mixture, kept: int) -> CrashState | None:
-        """Return a state of ``mixture`` that has exactly the parts of the mask ``kept`` on the disk. Return None if
-        such a state is not legal."""
+        """Return a state of ``mixture`` that has exactly the parts of the mask ``kept`` on the disk (bit n stands for
+        part n of the mixture). Return None if there is no such legal state."""
         parts, legal = mixture.parts, self._plan.parts.legal
         there = _mask([part for number, part in enumerate(parts) if kept >> number & 1])
         lost = _mask(parts) ^ there
@@ -193,8 +197,8 @@ class Mixtures:
         return next((legal.some(cube) for cube in some if legal.count(cube)), None)
 
     def is_shown(self, mixture: Mixture, state: CrashState, outcome: int) -> bool:
-        """Return whether ``outcome`` is what the mixture predicts for ``state``: the outcome of the mixture's leaf, but
-        with the bytes that the free sectors have in ``state``."""
+        """Return whether ``outcome`` is what the mixture predicts for ``state``. The predicted outcome is that of the
+        mixture's leaf, but the free sectors of its files have the content that they have in ``state``."""
         wanted, found = (json.loads(self._findings.found[number]) for number in (mixture.leaf.outcome, outcome))
         if found["tree"] is None or found["tree"].keys() != wanted["tree"].keys():
             return False
@@ -213,7 +217,8 @@ class Mixtures:
         return bool(wanted == found)
 
     def reads_alike(self, mixture: Mixture, state: CrashState) -> bool:
-        """Return whether the same sectors decided the course of the mounted ``state`` as that of the mixture's leaf."""
+        """Return whether recovery of the mounted ``state`` depends on the same sectors as recovery of the mixture's
+        leaf."""
         read = _read(self._known, self._plan.composer.contents(state))
         return read is not None and np.array_equal(read, mixture.leaf.places)
 
@@ -270,8 +275,8 @@ class Mixtures:
         return tuple(sector for sector in free if sector.part not in decided)
 
     def _behind(self, leaf: CourseEnd, free: Sequence[DataSector], sizes: Mapping[str, int]) -> Iterator[DataSector]:
-        """Yield the sectors behind the ends of files. Such a sector must be in the same block as a sector of ``free``,
-        and the same write must have written both. Then it belongs to the same file, since a write has the data of one
+        """Yield the sectors that lie behind the end of a file. Such a sector is in the same block as a sector of
+        ``free``, and the same write wrote both. So it belongs to the same file, since a write has the data of one
         file."""
         composer, alone = self._plan.composer, self._torn.alone
         taken = {sector.place for sector in free}
@@ -308,8 +313,8 @@ class Mixtures:
         return self._torn_in[key]
 
     def _cubes(self, read: Contents) -> list[Cube] | None:
-        """Return all legal states with the contents ``read`` of the sectors, as cubes. ``UNREAD`` allows any content.
-        Return None if there are too many cubes."""
+        """Return all legal states, as cubes, in which each sector has the content that ``read`` demands. Where ``read``
+        is ``UNREAD``, any content is allowed. Return None if there are too many cubes."""
         places = np.flatnonzero(read != UNREAD)
         return self._torn.showing(places, read[places])
 
@@ -358,14 +363,14 @@ class _ShownData:
 
 
 def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] | None:
-    """Return the rows that bob must mount in addition to the rows ``have``. A row is a mask of ``count`` bits. For each
-    two bits, the rows together have all four combinations 00, 01, 10 and 11. Return None if there are more than
+    """Return the rows that bob must mount in addition to the rows ``have``. A row is a mask of ``count`` bits. For any
+    two bits, all rows together must have all four combinations 00, 01, 10 and 11. Return None if there are more than
     ``MOST_PARTS`` bits.
 
-    The row without a bit and the row with all bits come first, unless ``have`` has them. For each two bits, further
-    rows must have the first bit without the second, and the second without the first. So the set of rows that have a
-    bit (its *word*) must not contain the word of another bit. With k rows, there are C(k, k/2) such words (Sperner's
-    theorem). Rows that ``have`` makes unnecessary are left out."""
+    The row in which all bits are 0 comes first, and then the row in which all are 1, unless they are in ``have``. The
+    further rows must show, for any two bits, the first without the second, and the second without the first. The *word*
+    of a bit is the set of rows in which it is 1. So no bit's word may contain the word of another bit. With k rows,
+    there are C(k, k/2) such words (Sperner's theorem). Rows that ``have`` makes unnecessary are left out."""
     if count > MOST_PARTS:
         return None
     pure = [mask for mask in (0, (1 << count) - 1) if mask not in have]
@@ -385,8 +390,8 @@ def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] |
 
 
 def _needed(rows: Sequence[int], missing: NDArray[np.bool_], count: int) -> list[int]:
-    """Return some of ``rows`` that together show everything ``missing``. ``missing`` marks pairs of bits: a row shows a
-    pair if it has the first bit and lacks the second. The row that shows the most comes first."""
+    """Return some of ``rows`` that together show all pairs of bits that are True in the table ``missing``. A row shows
+    a pair if it has the first bit and lacks the second. The row that shows the most pairs comes first."""
     found, left = list[int](), {row: _differing(row, count) for row in rows}
     while missing.any():
         best = max(left, key=lambda row: int((missing & left[row]).sum()))
@@ -396,15 +401,16 @@ def _needed(rows: Sequence[int], missing: NDArray[np.bool_], count: int) -> list
 
 
 def _differing(mask: int, count: int) -> NDArray[np.bool_]:
-    """Return a table of all pairs of bits. It is True for a pair if ``mask`` has the first bit and lacks the second."""
+    """Return a table with a truth value for each pair of bits: whether ``mask`` has the first bit and lacks the
+    second."""
     bits = np.array([mask >> number & 1 for number in range(count)], dtype=np.bool_)
     shown: NDArray[np.bool_] = np.logical_and.outer(bits, ~bits)
     return shown
 
 
 def _read(known: ReadTree, contents: Contents) -> NDArray[np.bool_] | None:
-    """Return, for each sector, whether its content decided the course of the state with these ``contents``. Return None
-    if the course is not known."""
+    """Return, for each sector, whether recovery of the state with these ``contents`` depends on it. Return None if bob
+    does not know what recovery reads in this state."""
     read = np.zeros(len(contents), dtype=np.bool_)
     node = known.root
     while node.outcome is None:

@@ -1,5 +1,5 @@
-"""A cache of the results of mounted disks. Another workload may lead to the same disk, which then needs no mount (on
-ext2, a fifth of all mounted disks). Equal disks have the same outcome and reads, by the assumptions of
+"""A cache of the outcomes of mounted disks. Two workloads may lead to the same disk, which then needs only one mount
+(on ext2, a fifth of all mounted disks). Equal disks have the same outcome and reads, by the assumptions of
 :mod:`bob.observe.predict`."""
 
 import json
@@ -15,8 +15,9 @@ from bob.observe.observation import OutcomeTable, split
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """The compressed results of a disk that mounted at once. ``found`` is the JSON of its outcome. The JSON has numbers
-    in place of contents: indexes of ``chunks``. ``accesses`` are the reads and writes of the disk."""
+    """The result of the mount of a disk, compressed. The disk mounted without a repair. ``found`` is the outcome as
+    JSON, in which the contents of files are replaced by numbers, their indexes in ``chunks``. ``accesses`` are the
+    reads and writes of the disk."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -53,8 +54,9 @@ class OutcomeCollector:
         self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Add the outcomes ``found`` that the guest reports for the first time. ``contents`` has the contents of files
-        that the guest reports for the first time, end to end, with these ``lengths`` (bytes)."""
+        """Add new outcomes from the guest, which reports each outcome and each content only once. ``found`` has the
+        outcomes. ``contents`` has the new contents of files, one after the other, and ``lengths`` has their lengths
+        (bytes)."""
         self._told_contents += map(self._content, split(contents, lengths))
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
@@ -65,9 +67,9 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return what to cache for a disk with this outcome; None if the disk did not mount at once. A disk that did
-        not mount says nothing about other states. bob repairs only the first state that does not mount, and keeps the
-        kernel's messages only for that state."""
+        """Return what to cache for a disk with this outcome. Return None if the disk did not mount without a repair:
+        the outcome then does not depend on the disk alone. bob repairs only the first state that does not mount, and
+        keeps the kernel's messages only for that state."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:
@@ -104,8 +106,8 @@ class OutcomeCollector:
 
 
 def _renumbered(found: str, number: Callable[[int], int]) -> tuple[str, dict[str, Any]]:
-    """Return an outcome as text and as a document. In both, ``number`` has replaced each number of a content. Equal
-    outcomes have equal texts."""
+    """Return the outcome ``found`` with other numbers for its contents, as text and as a JSON document. The function
+    ``number`` maps an old number to a new number. Equal outcomes have equal texts."""
     document: dict[str, Any] = json.loads(found)
     for _path, entry in sorted((document["tree"] or {}).items()):
         if "content" in entry:

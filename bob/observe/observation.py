@@ -18,17 +18,17 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One name in the tree after recovery.
+    """A file or directory in the tree after recovery, under one of its names.
 
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
     ``fault`` is the error if a part of this file or directory could not be read. ``unseen`` is True if a limit of bob,
-    not the kernel, is the cause of the fault. A file beyond the length limit has no ``content``. Instead, ``pieces``
-    has its parts that are not zero, by the offset of their first byte.
+    not the kernel, is the cause of the fault. If a file is longer than bob's limit, ``content`` is empty. Instead,
+    ``pieces`` has the parts of the file that are not zero, by the offset of their first byte.
 
-    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs.
-    Older runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base
-    image was made. ``flags`` (chattr's flags) and ``project`` (the project ID) are 0 unless bob's agent read the files
-    *closely* (:class:`bob.agent.inside.look.Look`)."""
+    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are None if stat failed, or if an older version of bob
+    made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. The value 0 stands
+    for every time after the base image was made. ``flags`` (chattr's flags) and ``project`` (the project ID) are 0
+    unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
 
     kind: str
     inode: int = 0
@@ -70,9 +70,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The outcome of one crash state. If the state is not ``mounted`` at once, ``error`` is the kernel's refusal. bob
-    repairs only the first such state, with the file system's repair program (``repaired``). Then bob mounts that state
-    again, to see its ``tree``."""
+    """The outcome of one crash state. ``mounted`` says whether the state mounted without a repair. If it did not,
+    ``error`` is the message with which the kernel refused it. bob repairs only the first such state, with the file
+    system's repair program, and mounts it again to see its ``tree``. Then ``repaired`` is True."""
 
     mounted: bool
     error: str | None
@@ -96,8 +96,8 @@ class Observation:
 
 
 class OutcomeTable:
-    """The distinct outcomes of a workload: ``found`` has their JSON, and ``chunks`` the contents that the JSON names by
-    number."""
+    """The distinct outcomes of a workload. ``found`` has each outcome as JSON. In the JSON, numbers stand for the
+    contents of files: their indexes in ``chunks``."""
 
     def __init__(self, found: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
         self.found = list(found)
@@ -114,7 +114,8 @@ class OutcomeTable:
         return repaired
 
     def unseen(self, outcome: int) -> str | None:
-        """Return :attr:`Observation.unseen` of outcome number ``outcome``."""
+        """Return the first thing in outcome number ``outcome`` that bob did not see, and why. Return None if bob saw
+        everything."""
         # bob does not parse most outcomes, which may be large.
         return self.observation(outcome).unseen if '"unseen":' in self.found[outcome] else None
 

@@ -20,7 +20,7 @@ class TroubleKind(StrEnum):
 
     @property
     def said(self) -> str:
-        """The trouble in words. They go on a sentence that begins with "a crash state" or "3 crash states"."""
+        """The trouble in words. They complete a sentence that begins with "a crash state" or "3 crash states"."""
         return _SAID[self]
 
 
@@ -33,9 +33,9 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it represents. The
-    represented states have the same outcome. No other state represents them, so the numbers add up. ``whole`` is how
-    many of them have no torn write; None if not counted."""
+    """A crash state that represents several legal states, whose number is ``states``. The represented states have the
+    same ``outcome`` (None: unknown). No state is represented twice, so these numbers can be added. ``whole`` is the
+    number of represented states without torn writes; None if bob did not count them."""
 
     state: CrashState
     outcome: int | None
@@ -49,16 +49,18 @@ class ExploredState(NamedTuple):
 
 
 class MixedStates(NamedTuple):
-    """Torn ``states`` of one mixture (:mod:`bob.observe.mixtures`), without those that an explored state already stands
-    for. ``rows`` are the indexes of explored states. Each of the torn states has the tree of these explored states.
-    Each sector of data in it is as in the first or as in the second of ``rows``."""
+    """Torn states of one mixture (:mod:`bob.observe.mixtures`). ``states`` is their number. States that an explored
+    state represents are not counted again. ``rows`` are the indexes of some explored states. The torn states have the
+    same tree as these explored states, but for the data in files. There, each sector is as in the first or as in the
+    second of ``rows``."""
 
     states: Count
     rows: tuple[int, ...]
 
 
 class Complaint(NamedTuple):
-    """A complaint about a state that mounts: a trouble of this ``kind``."""
+    """A trouble of a state that mounts, such as a warning of the kernel or an error that the checker found. ``kind`` is
+    the value of a :class:`TroubleKind`."""
 
     kind: str
     words: str
@@ -83,14 +85,17 @@ def without_numbers(words: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Each explored state of a workload with its outcome. ``lost`` says why bob does not know some outcomes.
+    """Each explored state of a workload with its outcome. If bob does not know some outcomes, ``lost`` is the reason.
 
-    ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another guest may do better.
-    ``earlier_loss`` says why an earlier guest was lost. A ``final`` loss is a contradiction between mounts, so another
-    guest does not help. ``normal`` has troubles that also occur without any write of the recording on the disk.
-    ``passing`` has complaints that the kernel did not repeat on another mount. ``coverage`` lacks the ``mixtures``:
-    only claims that bob judges sector by sector may count them. ``unknown_torn`` has the causes why torn states are
-    unknown, from a sample; it is empty if ``coverage`` has most torn states."""
+    ``predicted`` has the indexes of states that were not mounted. ``died`` is True if the guest was lost; a new
+    exploration in another guest may then succeed. ``earlier_loss`` says why an earlier guest was lost. ``final`` is
+    True if a mount contradicted a prediction or another mount; another guest does not help then. ``normal`` has
+    troubles that also occur on a disk without any write of the recording. ``passing`` has complaints that the kernel
+    did not repeat on another mount.
+
+    ``coverage`` counts the explored states, without the states of ``mixtures``. Only claims that bob judges sector by
+    sector may count these, too. ``unknown_torn`` has reasons why bob does not know the outcomes of torn states, from a
+    sample. It is empty if ``coverage`` has most torn states."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable
