@@ -1,6 +1,7 @@
-"""Decide which calls have their effects in a crash state, in part or whole. This is their *presence*. If a name is
-missing in the state, it may not exist yet, or be gone already. Other names of the same call or file, and syncs of the
-directory, often decide between the two."""
+"""Find out how much of each call's effect is in a crash state: nothing, a part, or everything (the call's *presence*).
+That may be unclear. For example, if a name is missing in the state, either the call that makes it or also the call that
+removes it may have persisted. Often, other names that the same call changed, other names of the same file, or syncs of
+the directory show which is true."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -14,8 +15,8 @@ from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Return, by the number of a call, how much of the call's effect is in ``tree``. ``unmade`` are calls that had not
-    begun when the crash came. ``kept`` are calls whose changes of names were durable when the crash came."""
+    """Return, by the number of a call, how much of the call's effect is in ``tree``. ``unmade`` has the calls that
+    began after the crash. ``kept`` has the calls that changed names, if these changes were durable before the crash."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 
@@ -26,9 +27,9 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return what every unit (name, size, range of contents) in ``tree`` says about the calls that change the unit.
-    ``located`` has the path in the tree of each file, by the number of the file. ``unmade`` are calls that had not
-    begun by the crash, and ``kept`` calls whose changes of names were durable by then."""
+    """Return the signs in ``tree``: for each name, size or range of contents, the calls that change it and what its
+    value in the tree says about each of them. ``located`` maps the number of each file to the file's path in ``tree``.
+    ``unmade`` and ``kept`` are as in :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -40,13 +41,14 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """Return the presences ``told``, by call, but use those in ``known`` for calls that are undecided in ``told``."""
+    """Return a copy of ``told`` (presences of calls in one crash state) in which presences of the same state from
+    ``known`` replace those that are undecided."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return, for each call, its operations as a bit mask. ``operations`` are the numbers of the operations that have a
-    bit, and bit i stands for ``operations[i]``. Operation k is a part of call ``calls[k - 1]``."""
+    """Return a bit mask for each call: bit i is set if the operation with the number ``operations[i]`` is a part of the
+    call. Operation k is a part of call ``calls[k - 1]``. ``operations`` need not have all operations."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
@@ -62,8 +64,8 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return the names whose state in the tree ``after`` is not what the last call on the name left. Something that bob
-    does not know has changed them."""
+    """Return each name that a change unknown to bob must have affected. After the last call on such a name, it should
+    lead to a certain file, or not exist. In the tree ``after``, this is not so."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
@@ -112,16 +114,16 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return which files ``node``, an entry of a tree, may be. Only files to which its name led at some time come into
-    question; ``history`` has them. File systems reuse inode numbers, so several files may fit. A file with an unknown
-    inode number fits any node."""
+    """Return the numbers of the files that may be the one that a name in a tree leads to (``node``). These are files to
+    which the name led at some time, as its ``history`` says, and whose kind and inode number are those of ``node``.
+    File systems reuse inode numbers, so there may be several. A file with an unknown inode number fits any node."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Return which of ``files`` the entry ``node`` of a tree is, or None if that is not clear. If there are several,
-    their contents decide."""
+    """Return which of ``files`` is the file that a name in a tree leads to (``node``). If there is more than one in
+    ``files``, bob compares contents. Return None unless exactly one file is possible."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None
@@ -144,8 +146,9 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
 
 @dataclass(slots=True)
 class NameUnit:
-    """The history of a name, or of whether a file was made. ``calls`` are the calls that change it, in order; each
-    makes one value. ``shown`` has the indexes in ``calls`` of the values that the tree may show."""
+    """The history of a name, and which of its values are possible in a crash state. (For a file that a call made, there
+    is also a unit that says only that the file exists.) ``calls`` are the calls that change the name, in order. Each
+    call gives it one value, and ``shown`` has the indexes in ``calls`` of the possible values."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -158,8 +161,8 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return a unit for each name that calls change, and for each file that calls make. Leave out units whose value
-    ``tree`` does not show. The arguments are as in :func:`signs_of`."""
+    """Return a unit for each name that calls change, and for each file in ``located`` that a call made. Leave out a
+    name if bob does not know whether its directory is in ``tree``. The arguments are as in :func:`signs_of`."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})
@@ -200,8 +203,9 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Let the names that one call changes decide for each other. Suppose that one of these names clearly shows whether
-    the call has persisted. Then the other names cannot show the opposite, so remove the values that would show it."""
+    """Remove values from ``shown`` of the units that contradict another unit. If a call changes several names (such as
+    a rename), and one of the names clearly shows whether the call has persisted, then the others cannot show the
+    opposite."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:
         for place, call in enumerate(unit.calls):

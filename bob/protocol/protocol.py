@@ -15,8 +15,9 @@ LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
     """Return the effects of ``calls`` on the tree ``before``. Check them against the tree ``after``, which the program
-    left when it ended without a crash. A file is not followed if the calls do not explain its final content, or if one
-    store to it is larger than ``LARGEST``. Names that the calls do not explain are in ``strange``."""
+    left when it ended without a crash. If the calls do not explain the final content of a file, or if one call writes
+    more than ``LARGEST`` bytes to it, bob does not follow the file: it draws no conclusions from the file's content in
+    crash states. Names that the calls do not explain are in ``strange``."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:
@@ -49,8 +50,9 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """Return all paths that a directory ever had, except for paths through the directories ``below``. These are below
-    it now, but may have been above it at another time, and the paths would never end."""
+    """Return all paths that a directory ever had, except for paths that contain a directory in ``below``. The recursion
+    goes from a directory to its parents, and ``below`` has the directories that it came from. A rename may have made
+    one of them a parent at another time, and without this exception the recursion would not end."""
     if folder == ROOT_FILE:
         return {""}
     through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}

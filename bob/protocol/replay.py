@@ -1,5 +1,5 @@
-"""A program's calls as a workload in bob's language, for models. An output becomes an operation that changes
-nothing."""
+"""A program's calls, translated into a workload in bob's language. From it, a model of a file system can predict what a
+crash of the program may leave. An output of the program becomes an operation that changes nothing."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -51,8 +51,9 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """A file after writes. Its content began as ``first``. The first ``count`` of the stores ``stored`` then overwrote
-    it, and it has this ``size`` (bytes). All states of the file share the list of stores, so memory grows linearly with
+    """A file at one point of the program. ``first`` is its content before the program ran. ``stored`` has what all
+    calls of the program write to the file, and the first ``count`` of them have been done. ``size`` is the size at this
+    point (bytes). The objects for all points of the program share the list ``stored``, so memory grows linearly with
     the number of appends."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
@@ -125,8 +126,9 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths where the tree ``after`` a clean end of the program differs from the tree at the end of
-    ``history``, in name, kind or contents. Something that bob does not know has changed these paths."""
+    """Return the paths at which two trees differ: ``after``, the tree that the program left when it ended without a
+    crash, and the tree at the end of ``history``. A path differs if only one tree has it, or if the kind or the
+    contents of the file are different. A change that bob does not know has affected these paths."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:
@@ -142,8 +144,8 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths of files and directories with different permission bits in two trees: the tree ``after`` a clean
-    end of the program, and the tree at the end of ``history``."""
+    """Return the paths of files and directories that have different permission bits in two trees: ``after``, the tree
+    that the program left when it ended without a crash, and the tree at the end of ``history``."""
     last = history.steps[-1]
     return tuple(
         path

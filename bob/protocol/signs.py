@@ -1,6 +1,8 @@
 """Signs that a call is in a crash state, or missing from it. Each unit (name, size, range of contents) has a history of
-values, each made by a call. If the crash state shows one of these values, the calls up to that value have persisted,
-and later calls are missing. If the value occurs twice in the history, the calls between are undecided."""
+values, each made by a call. Suppose that a unit has one of these values in the crash state. Then the call that made
+this value has persisted, and so have all earlier calls on the unit, but no later one. If the value occurs twice in the
+history, the unit does not show whether the calls after the first occurrence have persisted, up to that of the
+second."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,9 +17,9 @@ SECTOR = 512
 
 
 class Signs:
-    """The signs in one crash state, by call: what each unit that the call changes says about it. ``unmade`` are calls
-    that had not begun when the crash came. If such a call would give a unit the same value that an earlier call gave
-    it, the sign is that only the earlier call persisted."""
+    """The signs in one crash state. For each call, they are what the units that the call changes say about it.
+    ``unmade`` has the calls that began after the crash. If such a call gives a unit the same value as an earlier call,
+    and the state shows this value, bob concludes that the earlier call has persisted, but not the later one."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -90,8 +92,9 @@ def _together(said: set[Presence]) -> Presence:
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
     """Add to ``signs`` what a crash state says about the calls that change ``file``. ``node`` is the file as it is in
-    the crash state, or None if the file was not found. In the latter case, the calls count as missing if all calls that
-    gave the file a name are missing; otherwise they are undecided."""
+    the crash state, or None if the file was not found. If the file was not found, and all calls that gave it a name are
+    missing from the state, then bob counts the calls that change ``file`` as missing, too. If the file was not found
+    for another reason, they are undecided."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
@@ -110,8 +113,8 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, no
 
 
 def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
-    """Return whether ``node`` has its initial contents in all places where calls have stored nothing, and zeros in such
-    places beyond the initial end."""
+    """Return whether ``node`` (``file`` in a crash state) still has its initial content wherever no call has written.
+    Beyond the initial end of the file, the content must be zeros there."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
     for begin, piece in (node.pieces or {}).items():  # pieces that the initial file had are stores of it, too

@@ -17,8 +17,8 @@ _AT_ONCE = (How.SYNC, How.DSYNC)
 
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
     """Return the names of files below ``root`` with changes that the program had not synced when it last wrote to its
-    output. The output is the pipe with the inode ``pipe``. The names are those of that time, in the order of the
-    changes."""
+    output. The output is the pipe with the inode ``pipe``. The names are those that the files had at that write. The
+    file whose first unsynced change is the oldest comes first."""
     names, descriptors = Paths(root, calls), Descriptors(calls)
     dirty: dict[str, None] = {}
     told: tuple[str, ...] = ()

@@ -16,8 +16,8 @@ from bob.protocol.signs import is_elsewhere_as_at_first
 
 
 class Aspect(StrEnum):
-    """A property of a file whose value calls do not explain. The value of the enum is a phrase for people, with ``{}``
-    for the path."""
+    """A property of a file, such as its owner. bob compares it between crash states if no call of the program explains
+    its value. The value of each enum member is a phrase for messages, in which the path of the file replaces ``{}``."""
 
     NAME = "the name {}"
     CONTENT = "the contents of {}"
@@ -46,8 +46,8 @@ class Untold:
     parts: Mapping[int, object] = field(default_factory=dict)
 
     def differing(self, other: Untold) -> list[PathAspect]:
-        """Return where two trees differ in ways that calls do not explain. These are names that only one tree has, and
-        different values at paths that both trees have."""
+        """Return the differences between this tree and the tree of ``other`` that no call explains. They are names that
+        only one tree has, and properties with different values at paths that both trees have."""
         if not self.values and not other.values:
             return []
         places = {place for place, _value in self.values.items() ^ other.values.items()}
