@@ -1,1 +1,2 @@
-"""bob from Python: its functions (``functions``), and how declared options become their arguments (``calls``)."""
+"""The interface of bob for Python programs. The module ``functions`` has its functions. The module ``calls`` makes
+their arguments from the options that bob declares for its command line."""

@@ -52,8 +52,9 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def annotation_of(one: Parameter) -> str:
-    """Return the annotation of an argument in Python: StrPath for a path, str for other words, or a sequence of
-    these."""
+    """Return the type annotation of an argument in Python, as text. If the argument may be a path, it is StrPath, and
+    if it is an enum, str. If the option takes several values, a sequence of such values is allowed, too. If the
+    argument may be left out, None is allowed."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"

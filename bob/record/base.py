@@ -1,6 +1,6 @@
-"""Base images. A base image is a file system with its initial tree, durable and unmounted. The unused sectors of its
-device contain a known pattern, the stale pattern. So bob recognizes old contents of such sectors in a file after a
-crash."""
+"""Base images. A base image is the content of the disk at the start of a recording. It is an unmounted file system with
+the initial files of a workload. bob has filled the unused sectors of the disk with a known pattern, the stale pattern.
+If a file has this pattern after a crash, it shows old contents of unused sectors."""
 
 import hashlib
 import json
@@ -27,8 +27,9 @@ _held: WeakKeyDictionary[Agent, set[str]] = (
 
 
 def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
-    """Return the name of the base image of ``subject`` with the initial tree that ``setup`` makes. The ``pattern``
-    fills the tree's files."""
+    """Return the name of a base image. ``subject`` is the file system under test, with its options and device. The
+    operations ``setup`` make the initial files. ``pattern`` is the number of the byte pattern that these files are
+    filled with."""
     words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
     words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
@@ -39,9 +40,9 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
 def make_base(
     agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
-    """Make a base image in the agent's guest, and keep it there. ``narrates`` is the same as in
-    :func:`bob.record.recorder.record`. Raise UsageError with the message of mkfs or the kernel if one of them
-    refuses."""
+    """Make a base image in the agent's guest, and keep it there. If ``narrates`` is true, the guest prints each step on
+    its console before it does the step, so that bob knows the step if the guest is lost. Raise UsageError with the
+    message of mkfs or the kernel if one of them refuses."""
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
     return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)
@@ -64,8 +65,9 @@ def _made(agent: Agent, subject: Subject, name: str, setup: list[list[Any]], blo
 
 
 def room(agent: Agent, subject: Subject, setup: tuple[Operation, ...], path: str) -> int:
-    """Return how many bytes a new file ``path`` can have beside the initial tree that ``setup`` makes. Raise UsageError
-    with the message of mkfs or the kernel if one of them refuses."""
+    """Return how large a new file ``path`` can become (bytes) before the file system is full. The file system also has
+    the initial files that ``setup`` makes. Raise UsageError with the message of mkfs or the kernel if one of them
+    refuses."""
     name = f"{base_name(subject, setup)}-full"
     encoded, blob = encode(simulate(Workload("base", setup, ()))[1])
     header, _packed = _ask_for_base(agent, subject, name, encoded, blob, fill=path)

@@ -1,4 +1,5 @@
-"""Translates subjects and operations into the form that bob's agent in a guest understands."""
+"""Translates subjects (file systems under test, with their options) and operations of workloads into the form that
+bob's agent in a guest understands."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -60,8 +61,8 @@ def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
 
 
 def encode(performed: Sequence[PerformedOperation]) -> tuple[list[list[Any]], bytes]:
-    """Return each operation in the agent's form, and the data of all operations, joined. The form is a list of number,
-    verb, arguments, and the offset and length of the operation's data."""
+    """Return each operation in the agent's form, and the data of all operations, joined. The form of an operation is a
+    list: its number, its verb, its arguments, and the offset and the length of its data in the joined data."""
     encoded: list[list[Any]] = []
     pieces: list[bytes] = []
     position = 0

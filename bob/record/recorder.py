@@ -1,4 +1,5 @@
-"""Makes recordings of a workload in a guest: the block log of each disk, and the times of all bios."""
+"""Makes recordings of a workload in a guest. A recording has a log of the writes to each disk with their data (of
+dm-log-writes), and the times of all bios."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,8 +47,8 @@ def record(
 def record_recovery(
     agent: Agent, subject: Subject, base: Base, *, completion: Completion = Completion.PROMPT
 ) -> Recording:
-    """Record a recovery on ``base``, a disk after a crash: the check and the mount that a boot would do. Raise
-    UsageError if the kernel refuses the mount."""
+    """Record what a recovery writes. ``base`` is the content of a disk after a crash. The recovery consists of the file
+    system's check and the mount, as at a boot. Raise UsageError if the kernel refuses the mount."""
     header, pieces = _ask(agent, "record_recovery", subject, base, completion, timeout=RECORD_TIMEOUT)
     return _recording(header, pieces, completion, lasting_inodes=False)  # bob lists no names for a recovery
 
@@ -76,19 +77,20 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program`` at the pace that the program sets. The program's files must be in the guest.
-    The recorded calls lack stack frames; :func:`trace_frames` gets the frames. With ``stores``, the calls include
-    stores through shared mappings. Raise UsageError if the mount or the workload fails."""
+    """Record the workload of ``program`` at the program's pace (:class:`bob.program.program.Pace`: whether it waits
+    after each call). The program's files must be in the guest. The recorded calls lack stack frames;
+    :func:`trace_frames` gets the frames. With ``stores``, the calls include stores through shared mappings. Raise
+    UsageError if the mount or the workload fails."""
     pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
     return _recorded_program(agent, subject, base, work, completion, RECORD_TIMEOUT + program.seconds)
 
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
-    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names. The
-    program runs once more for this, for FRAMES_SECONDS. A recording cannot have the frames, since they take 10 to 40 ms
-    a call, and in that time the kernel would commit. Raise UsageError if the mount fails, but not if the workload
-    fails."""
+    """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names. For
+    this, the program runs a second time, for at most FRAMES_SECONDS. The run that bob records cannot also collect the
+    frames: that takes 10 to 40 ms for each call, so the kernel would commit at other points of the program. Raise
+    UsageError if the mount fails, but not if the workload fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)
