@@ -1,1 +1,2 @@
-"""Reports of results for terminals, pages and documents. No module here uses guests or knows colours."""
+"""Reports of results for terminals, pages and documents. The modules here start no guests, and do not decide on
+colours: they only name styles."""

@@ -1,6 +1,6 @@
-"""The answers to a quick question (`bob try`), or for a program, as HTML: one self-contained page, or a page for the
-answers and one for each witness (a file with one crash state that breaks a claim). The templates ``answers.html.j2``
-and ``programs.html.j2`` have the words."""
+"""HTML pages with the answers to a quick question (`bob try`), or with the results for a program (`bob app`). bob makes
+either a single self-contained page, or a page with the answers and a further page for each witness (a file with one
+crash state that breaks a claim). The text is in the templates ``answers.html.j2`` and ``programs.html.j2``."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer with its place on the page. ``ways`` are the ways to break its claim, each a kind of crash state.
+    """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. ``ways`` has the ways in which
+    a crash can break the answer's claim. A way is a group of crash states that break the claim with the same evidence.
     ``protocol`` is a picture of the program's update protocol; it is empty if the protocol is unknown."""
 
     anchor: str
@@ -42,8 +43,8 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page of each witness, then the page of the answers. Each comes with its path. All these pages link to a
-    site's folder ``home``, whose URL is relative to the page of the answers."""
+    """Yield the page of each witness, then the page of the answers. Each page comes with its path. All pages have links
+    to the start page of a site. ``home`` is the URL of the site's folder, relative to the page of the answers."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)

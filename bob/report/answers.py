@@ -72,7 +72,7 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:
-    """Return whether some expectation of ``subject`` tests whether a crash state can be mounted."""
+    """Return whether some expectation about ``subject`` has the word ``mounts`` (a crash state can be mounted)."""
     return any(parse(answer.name).asks_of_mounts for answer in subject.answers)
 
 
@@ -115,8 +115,8 @@ def says(answer: Answer) -> str:
 
 
 def by_finish(answer: Answer) -> str:
-    """Return in words the verdict of each recording on the expectation of ``answer``. The finishes of the recordings
-    name them."""
+    """Return in words, for each recording, whether the expectation of ``answer`` holds in its crash states. In this
+    text, a recording is named by its finish."""
     said = []
     for one in answer.recordings:
         match one.verdict:
@@ -131,8 +131,9 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return in words which finishes have a recording with a crash state of the kind ``way``. The finish of the way's
-    witness comes first. Return an empty text if there is only one recording."""
+    """Return in words in which recordings crash states break the expectation in the way ``way``. The text names each
+    recording by its finish, and begins with the recording that has the witness of ``way``. Return an empty text if
+    there is only one recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]

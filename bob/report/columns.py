@@ -41,7 +41,8 @@ class ShownColumn:
 
 def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
     """Return all configurations of ``results``, each with the folder of its files, and a unique label. The label is the
-    configuration's name. If the name occurs twice, the kernel or the run is added to it."""
+    configuration's name. If two configurations have the same name, bob adds the kernel's version to all labels, or the
+    id of the run if the kernels are the same, too."""
     found = [(result, column, run) for result, run in results for column in result.subjects]
     labels = [column.name for _result, column, _run in found]
     if len(set(labels)) < len(found):
@@ -80,5 +81,6 @@ def kernels_of(results: Iterable[Result]) -> list[str]:
 
 
 def grouped(columns: Iterable[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
-    """Return the columns in groups, one for each file system. Only adjacent columns share a group."""
+    """Return the columns in groups of adjacent columns with the same file system. Each group comes with the name of the
+    file system."""
     return [(fs, list(group)) for fs, group in groupby(columns, key=lambda column: column.fs)]

@@ -1,5 +1,6 @@
-"""The comparison of each cell of two tables (docs/formats.md). Table A is the old side or the reference, table B the
-new side."""
+"""The comparison of each cell of two tables (docs/formats.md). A table is the result of a run, or the published one
+(Table 1 of the OSDI'14 paper on ALICE). In a comparison, the two tables are called sides: side A is the older table or
+the reference, and side B the newer table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,8 +30,9 @@ CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict,
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A cell of the tables A and B: the answers ``a`` and ``b`` for one property of one configuration. If one table
-    lacks the cell, its answer is None. ``notes`` say how the exploration differed. If one table is the published table,
-    ``reason`` says why the run differs from it."""
+    lacks the cell, its answer is None. ``family`` is the group of properties to which the property belongs. ``notes``
+    are phrases that say how the two runs differed in the crash states that they explored. If one table is the published
+    table, ``reason`` says why the other table differs from it."""
 
     configuration: str
     name: str
@@ -55,9 +57,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of the sides ``a`` and ``b``. ``configurations`` has the configurations that both sides have, in
-    A's order. ``cells`` has the cells of these configurations, with the properties in the order of Table 1. ``only_a``
-    and ``only_b`` have the configurations that only one side has."""
+    """The comparison of the sides ``a`` and ``b``. ``configurations`` has the names of the configurations that both
+    sides have, in the order of side A. ``cells`` has the cells of these configurations. For each configuration, the
+    properties are in the order of OSDI'14's Table 1. ``only_a`` and ``only_b`` have the configurations that only one
+    side has."""
 
     a: Side
     b: Side
@@ -68,7 +71,8 @@ class Comparison:
 
     @property
     def with_published(self) -> bool:
-        """Return whether exactly one side is the published table, so that a difference needs a reason."""
+        """Return whether exactly one side is the published table. In that case, bob looks for a known reason for each
+        difference."""
         return self.a.published != self.b.published
 
     @property
@@ -99,8 +103,9 @@ class Comparison:
         return len(self.cells) - len(self.of(Kind.ONLY_A, Kind.ONLY_B))
 
     def differs(self, *, strict: bool = False) -> bool:
-        """Return whether the sides have different verdicts for some cell. If ``strict``, also count cells with the same
-        verdict but another exploration, and cells that one side lacks."""
+        """Return whether the sides have different verdicts for some cell. If ``strict`` is true, also return True if
+        only one side has a certain cell, or if both sides have the same verdict for a cell but explored it differently
+        (:mod:`bob.report.comparison.exploration`)."""
         return bool(self.of(*CHANGES, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
 
     @property
@@ -112,8 +117,8 @@ class Comparison:
     def groups(self) -> Iterator[Group]:
         """Yield the differing cells, grouped by kind of difference and reason. In each kind, cells with a reason that
         explains the difference come first. Then come cells with a *background* reason. Such a reason only says that the
-        configuration's name now means other kernel code than in the published table, and not which change of the code
-        matters. Cells without a reason come last."""
+        configuration's code has been replaced since the published table. It does not say which change makes the
+        difference. Cells without a reason come last."""
         for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
@@ -124,8 +129,7 @@ class Comparison:
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
-    table, one of ``reasons`` may explain a difference. A reason must fit the witness that the other side has for the
-    cell."""
+    table, bob looks in ``reasons`` for the reason of each difference."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))
