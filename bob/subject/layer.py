@@ -50,7 +50,7 @@ class Layer:
     disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
     ``start`` and ``stop`` for each crash state, since a layer loses what it has in memory in a crash. ``device`` is the
     path of the device; if it is empty, the layer's device is the last one that the command ``dm`` or ``md`` made. The
-    layer needs the kernel's ``modules``, and the ``packages``."""
+    layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest."""
 
     name: str
     below: tuple[int, ...]
@@ -64,7 +64,9 @@ class Layer:
 
 
 class PromiseDeclaration(Declaration, frozen=True):
-    """A promise of a layer, in the words of its ``source``. The property ``row`` asks whether the layer keeps it."""
+    """A promise that the documentation of a layer makes. ``says`` has the words of the documentation, and ``source`` is
+    the file that has them. ``row`` is the name of a property, which is a row in bob's table. The answer in this row
+    tells whether the layer keeps the promise."""
 
     row: OneLine
     says: OneLine
@@ -73,8 +75,8 @@ class PromiseDeclaration(Declaration, frozen=True):
 
 class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     """The content of a TOML file that declares a layer. ``disks`` is the number of devices below the layer. The
-    commands and ``sectors`` may use numbers by name: ``SIZE0`` is the size of the first device below, in sectors of 512
-    bytes."""
+    commands and ``sectors`` may contain the sizes of these devices by name. ``SIZE0`` is the size of the first device,
+    ``SIZE1`` that of the second, and so on, in sectors of 512 bytes."""
 
     about: OneLine
     disks: Annotated[int, Meta(ge=1, le=MOST_DISKS)] = 1
@@ -88,8 +90,8 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     promises: tuple[PromiseDeclaration, ...] = ()
 
     def layer(self, name: str, below: Sequence[int], sizes: Sequence[int]) -> Layer:
-        """Return the layer over the devices ``below``, whose ``sizes`` are in sectors. Raise ValueError for a
-        mistake."""
+        """Return the layer over the devices with the numbers ``below``. ``sizes`` are the sizes of these devices in
+        sectors. Raise ValueError if the declaration has a mistake, or if the devices are too small for the layer."""
         numbers = {f"SIZE{number}": size for number, size in enumerate(sizes)}
         if (sectors := evaluated(self.sectors, numbers)) <= 0:
             raise ValueError(f"disks of {_mib(sizes)} are too small for it")
@@ -153,7 +155,8 @@ def layers() -> dict[str, LayerDeclaration]:
 
 
 def promises(made: Sequence[Layer]) -> list[tuple[str, PromiseDeclaration]]:
-    """Return the promises of those layers in ``made`` that bob ships, each with the name of its layer."""
+    """Return the promises of the layers ``made`` that bob ships, each with the name of its layer. The list has no
+    promises of layers that the user declared."""
     names = dict.fromkeys(layer.name for layer in made if layer.name in layers())
     return [(name, promise) for name in names for promise in layers()[name].promises]
 
@@ -172,8 +175,9 @@ def layer_declaration(word: str) -> tuple[str, LayerDeclaration]:
 
 def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
     """Return the sizes of the disks (all are ``disk`` bytes), and the layers on them, from the bottom up. ``words`` has
-    the names of the layers from the top down, with commas. If a layer has several devices below it, the next layer is
-    made once for each of them. Raise UsageError for an unknown layer, too many disks, or a mistake in a declaration."""
+    the names of the layers from the top down, with commas. A layer may need several devices below it. Then bob makes
+    the layer below it (the next name in ``words``) several times, once for each of these devices. Raise UsageError for
+    an unknown layer, too many disks, or a mistake in a declaration."""
     levels = [layer_declaration(word.strip()) for word in words.split(",")]
     count = 1
     for _name, level in levels:
@@ -212,7 +216,8 @@ def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ..
 
 
 def stack_words(disks: int, made: Sequence[Layer]) -> list[str]:
-    """Return the names of the layers ``made`` on ``disks`` disks, from the top down, as :func:`stack` takes them."""
+    """Return the names of the layers ``made``, from the top down, each name once. ``disks`` is the number of disks
+    below the layers. Joined by commas, the names are the argument ``words`` of :func:`stack`."""
     words, number = [], disks + len(made) - 1
     while number >= disks:
         words.append(made[number - disks].name)

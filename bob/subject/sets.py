@@ -19,8 +19,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations to probe, in the order of the table's columns. If ``shard`` is (K, N), they are only the K-th of N
-    parts of the set."""
+    """Configurations to probe. bob's table has one column for each configuration, in this order. If ``shard`` is (K,
+    N), the configurations are only the K-th of N parts of the set."""
 
     name: str
     about: str
@@ -28,9 +28,9 @@ class ConfigurationSet:
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
-        """Return the part with the number ``shard`` of ``shards`` parts of the set. It begins with the configuration of
-        this number (from 1), and goes on in steps of ``shards`` configurations. Raise UsageError if the part is
-        empty."""
+        """Return the part with the number ``shard`` (from 1) when the set is divided into ``shards`` parts. Part K has
+        the K-th configuration of the set, and from there on every configuration that is ``shards`` places further.
+        Raise UsageError if the part is empty."""
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)

@@ -17,9 +17,10 @@ DEFAULT_AUDIT = 0.01  # share of its predictions that bob checks by mounts
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A file system with options. It is on ``layers`` (from the bottom up), or on a disk. The disks have ``sizes`` in
-    bytes (empty: one disk of the default size). The disks with the numbers ``missing`` failed before the operations.
-    The disks with the numbers ``lost`` fail together with the crash."""
+    """A file system with its options, and the disks under it. If the subject has ``layers`` (from the bottom up), the
+    file system is on the topmost layer. Otherwise it is on the disk. ``sizes`` are the sizes of the disks in bytes; if
+    ``sizes`` is empty, there is one disk of the default size. The disks with the numbers ``missing`` failed before the
+    operations. The disks with the numbers ``lost`` fail together with the crash."""
 
     name: str
     fs: FileSystem
@@ -71,13 +72,14 @@ class Subject:
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets old contents of blocks (:class:`FileSystem` has the rule), and bob knows where the
-        log is on the disk."""
+        """Whether recovery forgets old contents of blocks, and bob knows where the log is on the disk (which it knows
+        only if there are no layers). Recovery forgets the old content of a block if it makes the same block of it as of
+        the new content."""
         return self.fs.forgets and not self.layers
 
     @property
     def mkfs(self) -> tuple[str, ...]:
-        """The whole mkfs command. The user's options come last, so they override other options."""
+        """The whole mkfs command. The user's mkfs options come after bob's own options, so the user's options win."""
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
 
     @property
@@ -107,12 +109,17 @@ def configuration(
     missing: tuple[int, ...] = (),
     lost: tuple[int, ...] = (),
 ) -> Subject:
-    """Return the subject with the file system ``fs``, which may be a name or a path (:func:`file_system`). If ``name``
-    is empty, the subject gets the literature's name for these options, or a name made of its parts. ``device`` and
-    ``disks`` are sizes in bytes; if ``disks`` are given, they replace ``device``. ``on`` names a :func:`stack`. Its
-    disks have the size ``device``, or else a size that gives the file system its usual device. The disks ``missing``
-    failed before the operations, and the disks ``lost`` fail with the crash. Raise UsageError if ``fs`` or a layer is
-    unknown, bob cannot split the options, or such disks do not exist."""
+    """Return the subject with the file system ``fs``, which may be a name or the path of a declaration
+    (:func:`file_system`). If ``name`` is empty, the subject gets the name that the literature uses for these mount
+    options. If there is no such name, bob makes the name from the file system, the options and the layers.
+
+    ``device`` and ``disks`` are sizes in bytes; if ``disks`` are given, they replace ``device``. ``on`` has the names
+    of layers (:func:`stack`). The disks below these layers have the size ``device``. If ``device`` is 0, they have a
+    size that gives the file system a device of its usual size. The disks with the numbers ``missing`` failed before the
+    operations, and the disks with the numbers ``lost`` fail with the crash.
+
+    Raise UsageError if ``fs`` or a layer is unknown, if bob cannot split the options into words, or if a disk in
+    ``missing`` or ``lost`` does not exist."""
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")

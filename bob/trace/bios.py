@@ -8,8 +8,9 @@ traces a chained bio as completed when the whole chain has completed (bio_endio 
 
 A task queues a bio and sends it in the same call, so bob pairs the events *queued* and *sent* by their pid. Data with
 PREFLUSH is the exception: a worker of dm sends it. bob pairs the events of flushes in order, since flushes complete in
-the order in which they are sent (block/blk-flush.c). Even if they completed in another order, bob would not take a
-write for durable that is not."""
+the order in which they are sent (block/blk-flush.c). If flushes completed in another order, some pairs would be wrong,
+but bob would still never take a write for durable that is not. The reason is that a later flush makes durable all that
+an earlier one does."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -78,9 +79,10 @@ class _OpenWrite:
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
     """Return the bios of ``device`` (the dm-log-writes target) in the whole timeline.
 
-    If ``untraced``, the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in block/bio.c
-    goes on to the other bio before its trace event; in 6.1 it does so after it. Raises RecordingError for a bio that
-    failed, that was not traced from start to end, or that the log cannot show (write zeroes, zone operations)."""
+    If ``untraced``, the kernel is so old that it does not trace the completion of each chained bio. In Linux 5.10,
+    bio_endio in block/bio.c goes on to the parent of a chained bio, and leaves out the trace event of the chained bio.
+    Linux 6.1 traces the chained bio too. Raises RecordingError for a bio that failed, that was not traced from start to
+    end, or that the log cannot show (write zeroes, zone operations)."""
     pairing = _BioPairs()
     for event in timeline.events:
         match event:

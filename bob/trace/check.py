@@ -13,9 +13,9 @@ from bob.trace.timeline import parse_timeline
 
 
 def checked(recording: Recording, base: Base) -> Trace:
-    """Return the trace of ``recording``. Raises RecordingError unless every logged write has one time of submission and
-    one of completion. Also raises it unless a replay of the logs on ``base`` gives the final content of the disks, byte
-    for byte."""
+    """Check ``recording``, and return it as a trace: its writes and flushes, each with its times. Raises RecordingError
+    unless every logged write has one time of submission and one of completion. Also raises it unless a replay of the
+    logs on ``base`` gives the final content of the disks, byte for byte."""
     timeline = parse_timeline(recording.timeline)
     if len(recording.disks) != len(base.disks):
         raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")

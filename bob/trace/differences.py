@@ -1,5 +1,6 @@
-"""Images stored as differences from a known content, by sector. The packed form is that of
-:mod:`bob.agent.inside.images`."""
+"""Images stored as differences from a known content. A difference is a list of *runs*: consecutive sectors, with their
+new data. In its packed form, the runs follow each other, compressed by zlib; :mod:`bob.agent.inside.images` has the
+format."""
 
 import struct
 import zlib
@@ -38,7 +39,7 @@ class Sectors:
 
 
 def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield each run of a packed difference as its first sector and its data."""
+    """Yield each run of the difference ``packed``: the number of its first sector, and its data."""
     data = zlib.decompress(packed)
     for sector, count, position in _headers(data):
         length = count * SECTOR_BYTES
@@ -64,8 +65,8 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return the packed difference ``packed`` after a change. The change writes the runs ``over`` (first sector, data)
-    in order on top of it."""
+    """Return a packed difference that combines two changes. First the difference ``packed`` changes the image, and then
+    the runs ``over`` (first sector, data) do, one after the other. Where both write a sector, the runs win."""
     sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)

@@ -1,8 +1,9 @@
 """Join a block log, which has the data of writes, with a bio timeline, which has their times, into a :class:`Trace`.
 
-The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). The log and the
-timeline check each other. Every log entry with data must match one completed write of the timeline, and the reverse.
-Both must have the same flushes."""
+The log alone cannot say which crash states are legal, because it lacks the times when writes were submitted
+(docs/facts.md, dm-log-writes, pitfalls 1-4). The log and the timeline check each other. Every log entry with data must
+match one completed write of the timeline. Every completed write of the timeline must match one log entry. The log must
+have as many flushes as the timeline."""
 
 import re
 from collections import deque
@@ -32,9 +33,9 @@ class DiskLog:
 
 
 def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
-    """Return the joined recording of ``disks``, which share one clock. All data of the result is in memory. Raises
-    RecordingError if a log and the timeline disagree, a bio is incomplete or failed, or a mark (``start``, ``end``) is
-    missing. Raises MalformedError for a damaged log."""
+    """Join the logs of ``disks`` with the ``timeline`` that the disks share, and return the trace. All data of the
+    trace is in memory. Raises RecordingError if a log and the timeline disagree, a bio is incomplete or failed, or a
+    mark (``start``, ``end``) is missing. Raises MalformedError for a damaged log."""
     untraced = _kernel(timeline) < CHAINS_TRACED
     every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
     joined = [

@@ -71,10 +71,10 @@ class LogReader:
     """A reader of the log in ``file``: a path (of a regular file, or of the log device itself) or a seekable binary
     file object.
 
-    With ``past_count`` it goes on after the number of entries that the superblock gives, as long as bytes parse as an
-    entry. That reads the log of a guest that died, since the kernel updates the number only after FUA writes and marks.
-    The log device must have been zeroed before the recording. Raises MalformedError, with entry and offset, for bytes
-    that are not a log; OSError for a bad path."""
+    The superblock says how many entries the log has. If ``past_count`` is true, the reader goes on after that number of
+    entries, until it finds bytes that cannot be an entry. This serves for the log of a guest that died, since the
+    kernel updates the number only after FUA writes and marks. The log device must have been zeroed before the
+    recording. Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a bad path."""
 
     super: LogSuper
 
@@ -161,8 +161,8 @@ class LogReader:
             _malformed(index, offset, f"a mark that is not text: {text!r}")
 
     def _plausible(self, index: int, offset: int) -> LogEntry | None:
-        """Return the entry at ``offset`` if the kernel could have written it there. Return None if the bytes are empty,
-        or were on the log device before the recording."""
+        """Return the entry at ``offset`` if the kernel could have written it there. Return None if the bytes are no
+        entry: for example zeros, or old data from before the recording."""
         try:
             entry = self._entry(index, offset)
         except MalformedError:

@@ -43,8 +43,8 @@ ENTRY = Struct(
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """Return an error message for a bad ``sectorsize`` (bytes), else "". A sector must fit into a page
-    (write_metadata), which has up to 64 KiB."""
+    """Return an error message for a bad ``sectorsize`` (bytes), else "". The kernel writes each sector of the log from
+    one page of memory (write_metadata), and a page has at most 64 KiB."""
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
     return f"sectorsize {sectorsize} is not a power of two from 512 to 65536"

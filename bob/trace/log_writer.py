@@ -1,4 +1,4 @@
-"""Write a log of dm-log-writes for the kernel's own tools, such as ``replay-log`` of xfstests."""
+"""Write a log in the format of dm-log-writes, so that programs such as ``replay-log`` of xfstests can replay it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ _PLAIN = EntryFlags(0)
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """An entry to write. ``sector`` and ``nr_sectors`` count the log's own sectors, of ``sectorsize`` bytes. A write
-    has ``data``, which must be whole sectors and gives the length. Only a discard has ``nr_sectors``, and only a mark
-    has ``mark``."""
+    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log, which have ``sectorsize`` bytes. An
+    entry for a write has ``data``. The data must fill whole sectors, and its length is the length of the write. Only an
+    entry for a discard has ``nr_sectors``, and only a mark has the text ``mark``."""
 
     flags: EntryFlags = _PLAIN
     sector: int = 0

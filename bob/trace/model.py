@@ -60,11 +60,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recording after :func:`bob.trace.join.join`. ``writes`` are in the order of submission (``writes[i].index ==
-    i``), ``flushes`` in the order of completion. Crashes are between ``start`` and ``end``. ``start`` is just before
-    the first operation of the workload, and ``end`` after its last sync or natural writeback. Earlier writes may be
-    pending at ``start``. ``device_sectors`` has the length of each device. ``discards`` is only their number; the
-    recorded disk does not carry them out."""
+    """A recording after bob has joined the data of the writes with their times. ``writes`` are in the order of
+    submission (``writes[i].index == i``), ``flushes`` in the order of completion. Crashes are between ``start`` and
+    ``end``. ``start`` is just before the first operation of the workload, and ``end`` after its last sync or natural
+    writeback. Earlier writes may be pending at ``start``. ``device_sectors`` has the length of each device.
+    ``discards`` is the number of discards. A trace has no more about them, since the recorded disk ignores them."""
 
     writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]

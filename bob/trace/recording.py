@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 class Completion(Enum):
     """When the recorded disk completes a write: at once (``PROMPT``), or as late as possible and one write at a time. A
-    late disk shows whether a file system sends a flush without waiting for a write first. Older documents lack this
-    field; their disks completed writes at once."""
+    late disk exposes a file system that sends a flush too early, before a write that the flush should make durable has
+    completed. Older documents of recordings do not say when the disk completed writes; it was at once."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"
@@ -17,7 +17,8 @@ class Completion(Enum):
 
 
 class InodeStatus(NamedTuple):
-    """Some of lstat(2)'s answer. ``mtime`` is in ns since 1970, or 0 if it was set after the base image was made."""
+    """Some fields of the answer of lstat(2). ``mtime`` is in ns since 1970. It is 0 if the inode was modified after bob
+    had made the base image."""
 
     mode: int
     uid: int
@@ -42,8 +43,8 @@ class Recording:
     """The unchecked output of the guest. :func:`bob.trace.check.checked` turns it into a Trace.
 
     ``disks`` are in the order of the base image; ``timeline`` is the text of the trace buffer that they share.
-    ``final`` is the packed difference of the disks after the recording from the base image, end to end. Inode numbers
-    and statuses are by path; older recordings lack ``status_after``."""
+    ``final`` is the content of the disks after the recording, laid end to end. It is stored as a packed difference from
+    the base image. Inode numbers and statuses are by path; older recordings lack ``status_after``."""
 
     disks: tuple[RecordedDisk, ...]
     timeline: str

@@ -24,10 +24,13 @@ class ReplayStep:
 
 
 def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
-    """Return the log of ``trace``, which must have one device. With ``crash`` (a time in the trace), the log has a mark
-    at that time. Other marks stand at the beginning and the end of each operation. They are ``start``, ``op-1-begin``,
-    ``op-1-end`` and so on, then ``finish-1-begin`` for the first sync after the operations, and so on up to ``end``.
-    Each name occurs once. The log includes the writes of the mount and the unmount, but not discards."""
+    """Return the log of ``trace``, which must have one device. If ``crash`` (a time in the trace) is given, the log has
+    the mark ``crash`` at that time.
+
+    The log also has marks at the beginning and at the end of each operation. The first mark is ``start``, and the last
+    is ``end``. The first operation has the marks ``op-1-begin`` and ``op-1-end``. The first sync after the operations
+    has ``finish-1-begin`` and ``finish-1-end``. Each name occurs once. The log includes the writes of the mount and the
+    unmount, but not discards."""
     # At the same time, a flush comes before the data that waited for it, and a crash comes after everything else.
     found: list[tuple[int, int, ReplayStep]] = []
     found += [(flush.completed.time, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for flush in trace.flushes]

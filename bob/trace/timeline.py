@@ -135,9 +135,10 @@ _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def parse_timeline(text: str) -> Timeline:
-    """Return the timeline in ``text``, which comes from the file ``trace`` or ``trace_pipe``; events of other kinds are
-    left out. Raises RecordingError if the buffer lost events, has events of several CPUs, or runs backwards;
-    MalformedError for a line that is not from ftrace."""
+    """Return the timeline in ``text``, which comes from the file ``trace`` or ``trace_pipe`` of tracefs. The timeline
+    leaves out events that bob does not use. Raises RecordingError if the buffer lost events, if it has events of
+    several CPUs, or if a line has an earlier time than the line before it. Raises MalformedError for a line that is not
+    from ftrace."""
     return Timeline(tuple(_events(text)))
 
 

@@ -1,6 +1,6 @@
 """Witnesses: small files, each with one crash state that breaks a claim, so that bob can show the violation again.
 
 The module ``document`` reads and writes witnesses; ``bundle`` packs all witnesses of a run into one file. The module
-``recipes`` describes data as a function of a workload's operations. The module ``attempts`` lists smaller workloads
-that may show the same violation. The module ``keep`` writes the crash image with a script, for people without bob.
-"""
+``recipes`` shortens the data in a witness: for data that an operation wrote, it stores little more than the number of
+the operation. The module ``attempts`` lists smaller workloads that may show the same violation. The module ``keep``
+writes the crash image with a script, for people without bob."""

@@ -7,10 +7,12 @@ from bob.workload.operations import Close, Open, Operation, Rename, Unnamed, Wor
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
-    """Yield workloads that are smaller than ``workload``, and keep the operations with the numbers ``asked`` (if empty,
-    all operations). The first workload has only the operations ``asked``, and only the part of the initial tree that
-    they need. The second has the operations ``asked`` and the whole initial tree. The last has all operations, and the
-    part of the initial tree that they need."""
+    """Yield workloads that are smaller than ``workload``. Each keeps the operations with the numbers ``asked``, the
+    ones that the broken claim is about. If ``asked`` is empty, each keeps all operations.
+
+    The first workload has only the operations ``asked``, and only the part of the initial tree that they need. The
+    second has the operations ``asked`` and the whole initial tree. The third has all operations, and only the part of
+    the initial tree that they need."""
     few = workload
     if asked:
         few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))
@@ -47,8 +49,8 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """Return the old paths of files and directories that ``operation`` moves by renaming a directory above them.
-    ``used`` are their new paths."""
+    """Return the paths that files and directories had before ``operation``. ``used`` are the paths after it. Only such
+    paths count that are below a directory which ``operation`` renames."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}

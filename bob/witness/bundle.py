@@ -1,7 +1,7 @@
-"""A bundle, ``bob.witnesses/1``: all witnesses of a run or a matrix in one file. The bundle ``witnesses.json.xz``
-replaces the folder ``witnesses/``. A path such as ``witnesses/append-any.json`` means the file in the folder, or else
-the witness in the bundle. In the bundle of a matrix, the name ``xfs/append-any`` means
-``xfs/witnesses/append-any.json``."""
+"""A bundle, ``bob.witnesses/1``: all witnesses of a run or a matrix in one file, ``witnesses.json.xz``. The bundle
+stands in place of the folder ``witnesses/``. Paths of witnesses stay the same: the path ``witnesses/append-any.json``
+is valid for a run with such a folder, and also for a run with a bundle instead. A matrix has one folder for each
+configuration. In its bundle, the witness ``xfs/witnesses/append-any.json`` has the name ``xfs/append-any``."""
 
 import lzma
 import shutil
@@ -28,8 +28,9 @@ fields."""
 
 
 class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """All ``witnesses`` of the bundle, by name. For each field in SHARED, ``shared`` lists the values, and a witness
-    has an index into that list."""
+    """All ``witnesses`` of the bundle, by name. Many witnesses have the same base image or other fields in common
+    (SHARED), so the bundle stores each such value once. ``shared`` has, for each field in SHARED, the list of its
+    values. In a witness, such a field is an index into that list."""
 
     shared: dict[str, list[Any]]
     witnesses: dict[str, dict[str, Any]]
@@ -62,9 +63,9 @@ def within(folder: Path) -> list[Path]:
 
 
 def pack(folder: Path) -> Path:
-    """Replace a folder of witnesses by a bundle, and return the path of the bundle. If ``folder`` is not called
-    ``witnesses``, replace all its subfolders that are called ``witnesses``. Raises StoreError if such a folder is empty
-    or has other files."""
+    """Replace a folder of witnesses by a bundle, and return the path of the bundle. ``folder`` is the folder of
+    witnesses if its name is ``witnesses``. Otherwise it is the folder of a matrix, and the folders ``*/witnesses`` in
+    it all go into one bundle. Raises StoreError if such a folder is empty or has other files."""
     is_one = folder.name == FOLDER
     packed = [folder] if is_one else sorted(folder.glob(f"*/{FOLDER}"))
     files = {one: sorted(one.iterdir()) if one.is_dir() else [] for one in packed}

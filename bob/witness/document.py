@@ -45,8 +45,9 @@ SCHEMA = "bob.witness/1"
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
     """The size of a witness. ``operations`` counts the operations, and ``setup`` the operations that make the initial
-    tree. ``departure`` counts the writes by which the crash state differs from a clean prefix: the first pending writes
-    that were sent, and no other (:mod:`bob.crash.departures`)."""
+    tree. ``departure`` counts the writes by which the crash state differs from the nearest clean prefix
+    (:mod:`bob.crash.departures`). A clean prefix has the first k pending writes in the order in which the kernel sent
+    them, and no others, as on a disk without a cache."""
 
     operations: int
     setup: int
@@ -55,11 +56,12 @@ class WitnessSize:
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """A crash state of the recording ``case`` that breaks ``claim``. The line ``evidence`` says how. ``causes`` are the
-    indexes of the writes that decide (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether the earliest
-    crash, which loses all pending writes, also breaks the claim (None: unknown). ``found`` is the tree after the mount,
-    if the evidence is about the tree. ``is_clear`` is False only if the claim is an ordering of two operations, and the
-    later operation is on the disk only in part."""
+    """A crash state of the recording ``case`` that breaks ``claim``. ``evidence`` is a line of text that says how the
+    state breaks the claim. ``causes`` are the indexes of the writes that decide: if a single one of them had another
+    fate, the claim would hold. ``all_lost`` says whether the earliest crash, which loses all pending writes, also
+    breaks the claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree. If the
+    claim says that one operation persists before another, ``is_clear`` is False when the later operation is on the disk
+    only in part. In all other cases ``is_clear`` is True."""
 
     case: Case
     state: CrashState
@@ -79,11 +81,14 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A witness, read from its file. ``runs`` are pairs (sector, data) that replace sectors of ``base``. ``inodes`` has
-    two tables of inode numbers by name, one from before and one from after the operations; ``statuses`` are the other
-    fields of stat(2). The original recording had the crash state ``state`` and the time line ``timeline``.
-    ``shrunk_from`` is the size before bob made the witness smaller. ``all_lost`` and ``found`` are those of
-    :class:`ShownState`; older witnesses lack ``found``."""
+    """A witness, read from its file. ``model`` is the model of the disk: what it may lose or tear in a crash. ``runs``
+    are pairs (sector, data) that replace sectors of ``base``. ``inodes`` has two tables of inode numbers by path, one
+    from before and one from after the operations. ``statuses`` has two tables of the same kind, with other fields of
+    stat(2). The original recording had the crash state ``state`` and the time line ``timeline``. ``shrunk_from`` is the
+    size before bob made the witness smaller.
+
+    ``all_lost`` says whether a crash that loses all pending writes also breaks the claim. ``found`` is the tree after
+    the mount; older witnesses lack it."""
 
     claim: Claim
     evidence: str
@@ -127,8 +132,9 @@ class Witness:
 
 
 class CrashDocument(Document, frozen=True):
-    """The crash of a witness. ``state`` says how bob makes the crash state: from which writes and sectors.
-    ``departure`` is that of :class:`WitnessSize`. ``timeline`` is for people."""
+    """The crash of a witness. ``state`` says which writes and sectors of the recording are in the crash state.
+    ``departure`` counts the writes by which this state differs from a clean prefix, as in :class:`WitnessSize`. bob
+    itself does not need ``timeline``; it shows it to people."""
 
     state: CrashState
     departure: int
@@ -137,8 +143,10 @@ class CrashDocument(Document, frozen=True):
 
 
 class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
-    """A witness as a JSON document. The fields that depend on the kind of its claim are not here
-    (:mod:`bob.claim.kinds`). ``runs`` are pairs (first sector, number of sectors)."""
+    """A witness as a JSON document. A witness has some more fields, which depend on the kind of its claim; the class of
+    the claim reads and writes them (:mod:`bob.claim.kinds`). ``runs`` are pairs (first sector, number of sectors) for
+    the sectors of the crash state that differ from ``base``. ``data`` has the contents of these sectors, one run after
+    the other."""
 
     claim: str
     evidence: str
@@ -193,8 +201,8 @@ def write(
 
 
 def named(case: Case) -> tuple[BlockName, ...]:
-    """Return a name for each write of ``case``. The name says which block of the file system the write changes,
-    according to the on-disk format."""
+    """Return, for each write of ``case``, the name of the block that the write changes. The name says what the block is
+    for in the on-disk format of the file system, for example an inode table or the data of a file."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
     # If a file has several names, the last one counts: a name that an operation uses.
     paths = {
@@ -218,8 +226,8 @@ def timeline_of(
 
 @lru_cache(maxsize=2)
 def _image(packed: bytes) -> bytes:
-    """Return a base image in the compression of witnesses. ``packed`` is the same image in its own compression. Many
-    witnesses of a run share a base image, so the cache helps."""
+    """Return the base image ``packed`` in another compression: zlib compresses ``packed``, but a witness has the image
+    compressed by lzma. Many witnesses of a run share a base image, so the cache helps."""
     return lzma.compress(zlib.decompress(packed))
 
 
@@ -265,8 +273,8 @@ def _instead(schema: Any, path: Path) -> str:
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the paths of witnesses in ``paths``. A run directory stands for all its witnesses. Raises StoreError for a
-    directory without witnesses."""
+    """Return the paths of witnesses that ``paths`` stand for. A path in ``paths`` is a witness, or a directory, which
+    stands for all witnesses in it. Raises StoreError for a directory without witnesses."""
     files: list[Path] = []
     for path in paths:
         within = bundle.within(path) if path.is_dir() else [path]

@@ -1,4 +1,5 @@
-"""Writes a crash state for people without bob: its image, and a script that mounts the image and shows the tree."""
+"""Writes a crash state into files for people without bob. The files are an image of each disk, and a script that mounts
+the image and shows the tree."""
 
 import os
 import shlex
@@ -59,8 +60,8 @@ def _divide(whole: Path, parts: Sequence[Path], lengths: Sequence[int]) -> None:
 
 
 def mount_words(made: Subject) -> str:
-    """Return the mount command for a configuration, without the device and the directory. The device is an image file,
-    or the device of the layers."""
+    """Return the beginning of the mount command for the configuration ``made``. The caller adds the device and the
+    directory. The device is an image file, or, if there are layers, the device of the topmost layer."""
     options = ",".join(word for word in ("" if made.layers else "loop", made.mount_options) if word)
     return f"mount -t {made.fs.driver}" + (f" -o {shlex.quote(options)}" if options else "")
 

@@ -24,8 +24,9 @@ PREFIX = "found-"  # the names of properties from witnesses begin with this word
 
 def to_probe(witness: Witness) -> str:
     """Return a probe file (TOML) that asks for the property that ``witness`` breaks. It has the workload of the
-    witness, with today's data pattern. Raises UsageError if the claim is not a property, the property is unknown, or a
-    probe file cannot express the workload."""
+    witness. The operations write data in the present pattern, even if the witness is old and has an older pattern.
+    Raises UsageError if the claim is not a property, the property is unknown, or a probe file cannot express the
+    workload."""
     claim = witness.claim
     if not isinstance(claim, OfProperty):
         raise UsageError(
@@ -47,8 +48,8 @@ def to_probe(witness: Witness) -> str:
 
 
 def options(witness: Witness) -> list[str]:
-    """Return the options of `bob probe` that ask for the configuration of ``witness``. Files of the user's own file
-    system and layers are expected in the current directory."""
+    """Return the options that make `bob probe` use the configuration of ``witness``. If the user declared the file
+    system or a layer in a file, the option names this file in the current directory."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
     fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]

@@ -22,8 +22,8 @@ class PatternRange(NamedTuple):
 
 
 class DataRecipe(Document, frozen=True):
-    """A recipe for ``sectors`` sectors of data: the ``patterns`` in ascending order, and all other sectors (``rest``,
-    lzma)."""
+    """A recipe for ``sectors`` sectors of data. ``patterns`` has the runs of sectors that bob can compute from
+    operations, in ascending order. ``rest`` has the contents of all other sectors, compressed by lzma."""
 
     sectors: int
     patterns: tuple[PatternRange, ...]

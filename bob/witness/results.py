@@ -17,8 +17,9 @@ RESULT = "result.json"
 
 
 def tell_results(run: Path) -> None:
-    """Copy the evidence of each witness into the results in ``run``, a run directory or a directory of reference
-    results. Raises StoreError for an unreadable result, and MalformedError for a damaged witness."""
+    """Copy the evidence (a line of text) of each witness into the result files in ``run``. ``run`` is a run directory,
+    or a directory of the reference results that bob ships. Raises StoreError for an unreadable result, and
+    MalformedError for a damaged witness."""
     for file in result_files(run):
         document = _read(file)
         if document.get("schema") == "bob.app/1":
@@ -69,7 +70,8 @@ def _told(result: Result, folder: Path) -> Result:
 
 
 def result_files(run: Path) -> list[Path]:
-    """Return the result files in ``run`` and in its subfolders. Reference results have large files compressed."""
+    """Return the result files in ``run`` and in its subfolders. A result file may be compressed, as large files in
+    reference results are."""
     names = (RESULT, f"{RESULT}.xz")
     return sorted(file for name in names for file in (*run.glob(name), *run.glob(f"*/{name}")))
 

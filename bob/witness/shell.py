@@ -18,7 +18,7 @@ _FILLS = 0x7F  # number of fill bytes for operations, and of other fill bytes fo
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """An operation of the workload: its number, and the ``offset`` (bytes) in its file where it begins."""
+    """The number of an operation of the workload, and the ``offset`` in its file (bytes) at which it writes."""
 
     number: int
     offset: int
@@ -118,7 +118,8 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
 
 
 def needs(operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield the ``_require`` lines that an xfstests case needs for its ``operations``; some come several times."""
+    """Yield the ``_require`` lines that an xfstests case needs for its ``operations``. If several operations need the
+    same line, yield it several times."""
     for operation in operations:
         match operation:
             case ops.Write(how=How.DIRECT):
@@ -146,8 +147,8 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """A line of the script that prints a part of the tree. It calls ``function`` for the first of ``paths`` that
-    exists, with the arguments ``more``."""
+    """A line of the script that prints a part of the tree. ``function`` is the name of the shell function that the line
+    calls. The function prints the first of ``paths`` that exists; ``more`` are further arguments of the function."""
 
     function: str
     paths: tuple[str, ...]
@@ -212,8 +213,9 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def looks(checks: Sequence[Printer]) -> Iterator[str]:
-    """Yield the shell functions that print the tree, and ``promised``, a function that prints all that the case
-    compares."""
+    """Yield shell functions that print parts of the tree, one function for each kind of part in ``checks``. At the end,
+    yield the function ``promised``, which prints all these parts. The xfstests case calls it before and after the
+    crash, and compares what it prints."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:
         yield from _FIRST

@@ -24,8 +24,8 @@ class StackScript:
 
 
 def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
-    """Return the lines for the layers of ``made``. ``images`` are the paths of the disk images, quoted for the shell.
-    Raise UsageError for a command that only bob's agent can carry out."""
+    """Return the lines of the script for the layers of the configuration ``made``. ``images`` are the paths of the disk
+    images, quoted for the shell. Raise UsageError for a command that only bob's agent can carry out."""
     start, stop = [], []
     devices = [f"$device{number}" for number in range(len(images) + len(made.layers))]
     for number, image in enumerate(images):

@@ -1,6 +1,7 @@
 """The traits of a witness, which describe how it breaks a property. Each trait is a set of words from a fixed list. bob
 compares the traits with known reasons for violations. The traits follow from the witness alone: its claim, its tree,
-its workload, and the fate of each write. A trait that does not apply has the single word ``nothing``."""
+its workload, and for each write whether it was lost, kept or torn. A trait without a meaning for this witness has the
+single word ``nothing``: for example the later operation, if the property does not order two operations."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -159,8 +160,9 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
-    """Return when the kernel sent the write ``one``. ``ends`` has the time when the operation that made the data
-    returned. If the operation had not returned by the crash, ``ends`` is empty or has None."""
+    """Return whether the kernel sent the write ``one`` before the operation that made its data returned, or later.
+    ``ends`` has the time when this operation returned. If the operation had not returned by the crash, ``ends`` is
+    empty or has None."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )
