@@ -41,8 +41,8 @@ def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
     """Return a breach of the claim that every crash state mounts. The breach shows the state of ``states`` that is
-    easiest to explain. Also return the number of crash states in ``states``. The caller passes only states that do not
-    mount. ``observation`` returns an outcome by its number."""
+    easiest to explain. Also return the number of crash states; one of ``states`` may represent several with the same
+    outcome. The caller passes only states that do not mount. ``observation`` returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0

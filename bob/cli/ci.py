@@ -75,8 +75,8 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Print ``result`` or write it into ``json_file``, report it to a CI, and return the exit code. ``is_wrong`` says
-    that a failure is an error, and not only a warning (:func:`tell`)."""
+    """Print ``result``, write it into ``json_file`` unless that is None, report it to a CI, and return the exit code.
+    ``is_wrong`` says that a failure is an error, and not only a warning (:func:`tell`)."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)

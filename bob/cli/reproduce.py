@@ -1,5 +1,5 @@
 """``bob reproduce``: checks several programs, all against the same models of file systems, and prints the results
-beside those of a paper."""
+beside published results."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

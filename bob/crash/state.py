@@ -75,6 +75,6 @@ def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint],
 
 def departure(state: CrashState) -> tuple[int, int]:
     """Return a key for sorting states by how hard they are to explain. First comes the number of torn writes, then the
-    number of separate runs of kept writes."""
+    number of unbroken series of kept writes."""
     runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
     return len(state.torn), runs

@@ -91,8 +91,8 @@ _OF_NAMES = (
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
     """Return the kind of call that ``operation`` is. ``step`` has the tree after the operation; it shows whether a
-    synced path is a file or a directory. Return None for an operation that neither syncs a file nor changes one, such
-    as a close."""
+    synced path is a file or a directory. Return None for an operation that neither changes anything nor makes a change
+    durable, such as a close or a sync_file_range(2)."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
