@@ -115,8 +115,8 @@ def declared(kind: type[T], text: str) -> T:
 
 @contextmanager
 def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
-    """If the block raises a ValueError or a UsageError, raise an error of the type ``kind`` instead, whose message
-    names the ``file``."""
+    """Name the ``file`` in the message of a mistake. If the code in the with block raises a ValueError or a UsageError,
+    raise an error of the type ``kind`` instead."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too

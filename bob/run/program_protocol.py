@@ -1,6 +1,6 @@
-"""Translates the system calls of a recorded program into bob's own operations. A *model* says which trees a file system
-may leave after a crash, but only if bob's own operations led to the crash. The operations lead from the tree after the
-setup to the tree after a clean end."""
+"""Translates the system calls of a recorded program into bob's own operations. A *model* says which trees a crash may
+leave after such operations, and knows no other calls. The operations lead from the tree after the setup to the tree
+after a clean end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -100,10 +100,10 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
     """Return ``tree`` with other log files: the program's log files are as they are in the tree ``before``. Models
-    leave out what a program writes to its logs, so bob compares their trees with this one.
+    leave out what a program writes to its logs. Therefore bob compares the trees of models with trees in this form.
 
-    A log file gets an inode number that no file has, since a new file in ``tree`` may have its number in ``before``. A
-    log file that is a hard link to another file keeps its number."""
+    A new file in ``tree`` may now have the inode number that a log file has in ``before``. Therefore each log file gets
+    a number that no file has. Only a log file that is a hard link to another file keeps its number."""
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}
@@ -116,6 +116,6 @@ def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str
 
 
 def named(words: Sequence[str]) -> str:
-    """Return the first few of ``words`` as a text, and the number of the others."""
+    """Return a text with the first few of ``words``, and with the number of words that are left out."""
     more = len(words) - MOST_NAMED
     return ", ".join(map(printable, words[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")

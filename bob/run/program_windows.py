@@ -43,8 +43,8 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 
 class _WindowJob(Job):
     """Explores one window of a program (the crashes between two outputs), and runs the checker on each tree. If two
-    crash states give the same disk, bob mounts it only once. The table ``sights`` of disks that were mounted is shared
-    by all windows."""
+    crash states give the same disk, bob mounts it only once. All windows share the table ``sights``, which has the
+    disks that bob has mounted."""
 
     when = " while checking"
     looked: Looked

@@ -2,8 +2,8 @@
 says how fast the program runs: undisturbed, or slowed down.
 
 A *window* has the crashes between two outputs of the program (:mod:`bob.program.transcript`); bob explores each window
-like any workload. The checker runs once for each tree with each output, and again on a sample of other states with the
-same tree."""
+like any workload. The checker gets the tree after a crash, and the output before the crash. bob runs it once for each
+such pair. It also runs the checker on a sample of other crash states with the same tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -68,10 +68,10 @@ def try_program(
     """Return the answers for ``program``, and the run directory. There is an answer for each requested configuration,
     and one by each of ``models``. Models get the calls that were recorded on the first configuration.
 
-    If ``explores`` is false, only the models answer. If ``answers`` is false, models do not answer, and bob only
-    compares them with file systems. ``numbers`` are the indexes of the configurations in the user's list; the names of
-    files use them. Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be
-    trusted."""
+    If ``explores`` is false, only the models answer. If ``answers`` is false, another part of the run asks the models;
+    this part only checks whether they allow the trees that file systems leave. ``numbers`` are the indexes of the
+    configurations in the user's list; the names of files use them. Raise UsageError, before exploring, if the program
+    cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -156,8 +156,8 @@ class _ProgramRun:
 
     def record(self) -> None:
         """Record the program on each configuration, and try its checker there. If the program fails only when it is
-        slowed down, the result at this pace is an unknown answer with the reason. Raise UsageError if the program fails
-        at full speed. Also raise it if the recording about which bob asks the models fails."""
+        slowed down, its answer at this pace is "unknown", with the reason. Raise UsageError if the program fails at
+        full speed. Also raise it if the program fails in the recording that the models need."""
         frames: Sequence[SystemCall] | None = None
         for number, request in self.asked.items():
             try:
@@ -176,8 +176,8 @@ class _ProgramRun:
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
     def ask_models(self, explores: bool) -> None:
-        """Ask the models what crashes could do to the program. bob asks them about the recording with the number
-        ``held``. If ``held`` is None, do not ask: another part of the run does it."""
+        """Ask the models what crashes could do to the program, for the recording with the number ``held``. If ``held``
+        is None, another part of the run asks them, and the answers stay empty."""
         self.modelled = [unasked(model) for model in self.models]
         if self.held is not None:
             case, request = self.cases[self.held], self.asked[self.held]
@@ -308,7 +308,7 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
 
 
 def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResult:
-    """Return an unknown answer, with the reason, for a program that fails only at this pace. For example, a program
+    """Return the answer "unknown", with the reason, for a program that fails only at this pace. For example, a program
     that is slowed down may give up waiting."""
     reason = f"cannot be explored at this pace: {refused.message}"
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)

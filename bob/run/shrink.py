@@ -124,8 +124,8 @@ class _MountedStates(ABC):
 
     @abstractmethod
     def shown(self) -> ShownState | None:
-        """Return a mounted state that shows the violation, or None if no state does. Of several such states, return the
-        easiest one, and prefer states that show the violation clearly."""
+        """Return a mounted state that shows the violation, or None if no state does. Prefer a state that shows the
+        violation clearly, and then the easiest state."""
 
     @abstractmethod
     def keeps_claim(self) -> Callable[[CrashState], bool]:
@@ -182,7 +182,8 @@ class Shrinker:
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
     def shrunk(self, workload: Workload) -> ShownState | None:
-        """Return the smallest state that shows the violation; None if even the whole ``workload`` does not show it."""
+        """Shrink ``workload``. Return a crash state of the smallest workload that shows the violation, and as near as
+        possible to a clean prefix. Return None if even the whole ``workload`` does not show the violation."""
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
             if (found := self.showing(attempt)) is None:
@@ -219,14 +220,13 @@ class Shrinker:
         return states.first_clear(asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
 
     def fewer_operations(self, best: ShownState) -> ShownState:
-        """Leave out each operation that the violation does not need, beginning with the last operation. Of the
-        recording with the remaining operations, return the state that shows the violation best."""
+        """Leave out each operation that the violation does not need, beginning with the last operation. Return the
+        state that shows the violation best after the remaining operations."""
         return self._without("operations", best, [1], least=1)
 
     def smaller_setup(self, best: ShownState) -> ShownState:
         """Leave out operations of the setup that the violation does not need. First try to leave out half of them, then
-        ever smaller parts. Of the recording with the remaining setup, return the state that shows the violation
-        best."""
+        ever smaller parts. Return the state that shows the violation best with the remaining setup."""
         count = len(best.case.workload.setup)
         return self._without("setup", best, [count >> half for half in range(1, count.bit_length())], least=0)
 
@@ -327,9 +327,9 @@ class _ProgramShrinker:
         self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress
 
     def shrunk(self) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
-        """Record the program again, and look for the violation of the old witness. Of the states that show it, return
-        the one nearest to a clean prefix. Also return the program's calls up to the crash. Return None and () if no
-        state shows the violation."""
+        """Record the program again, and look for the violation of the old witness. Return the state that shows it and
+        is nearest to a clean prefix, and the program's calls up to the crash. Return None and () if no state shows
+        it."""
         put_program(self._agent, self._claim.program)
         drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
         put_base(self._agent, self._found.base)

@@ -26,8 +26,8 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class Tries(Protocol):
-    """The crash states of a model that bob tries, in the order of the iteration. Such a state is one that the model
-    allows."""
+    """The crash states that a model allows and that bob tries. The iteration yields them in the order in which bob
+    tries them."""
 
     def __iter__(self) -> Iterator[ModelState]: ...
 
@@ -52,11 +52,12 @@ class Again:
 
 class StateQueue(JobQueue):
     """Hands out crash states to agents, which build their trees and run a checker on them. The states are the first
-    ``most`` of ``tries``. Their answers go into ``answers``; a state that has an answer there is not checked again.
+    ``most`` of ``tries``. Their answers go into ``answers``. If ``answers`` already has an answer for a state, bob does
+    not check that state.
 
     At the end, some states are checked a second time. These are states whose check did not end in time, and ``again``
-    states that bob draws with the seed ``seed``. The draw shows whether the checker contradicts itself. If no guest
-    runs any more, bob starts none for these second checks.
+    states that bob draws with the seed ``seed``. The second check of a drawn state shows whether the checker
+    contradicts itself. If no guest runs any more, bob starts none for these second checks.
 
     If some states stay without an answer, ``lost`` says why. The progress that the user sees counts each checked state
     once. If ``is_control`` is true, another queue has counted the states, so this queue does not."""

@@ -201,8 +201,9 @@ class TimedProgress:
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the part of the time (0 to 1) in which bob recorded and did not observe. After the last recording, bob
-        only observes. The length of that time, divided by its workloads, is the time to observe one workload."""
+        """Return the part of the time (0 to 1) that was for recording, and not for observing. After the last recording,
+        bob only observes. The length of that time, divided by the number of workloads observed in it, is the time to
+        observe one."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:

@@ -2,8 +2,8 @@
 
 Bubblewrap gives the agent namespaces of its own. In its user namespace the agent is root, but all files belong to a
 single user. Its root is a read-only folder. Files that the agent writes are in memory, and their sizes are limited. If
-bob is root, bubblewrap and everything in the sandbox run as the user :data:`STRANGER`, who does not own any file of
-root's."""
+bob runs as root, bubblewrap and everything in the sandbox run as the user :data:`STRANGER`. This user does not own any
+file of root's."""
 
 import os
 import shutil

@@ -42,8 +42,8 @@ class Renamings:
         return tuple(filter(keeps, every))
 
     def is_first(self, operations: Sequence[Operation]) -> bool:
-        """Return whether the text of ``operations`` sorts first among the sequences that differ from it only in
-        names."""
+        """Return whether bob tries ``operations``. It tries only one of all sequences that differ only in names: the
+        one whose text sorts first."""
         own = list(map(write_one, operations))
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 

@@ -91,9 +91,9 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Yield those of ``workloads`` that test one of the properties ``asked``. The properties take turns, so that each
-    gets the same number of workloads. A property loses its turn after :data:`MOST_PASSED` workloads in a row that do
-    not test it."""
+    """Yield those of ``workloads`` that test one of the properties ``asked``. bob takes the properties in turn, so that
+    each gets the same number of workloads. If :data:`MOST_PASSED` workloads in a row do not test the property whose
+    turn it is, bob drops this property."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:

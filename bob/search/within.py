@@ -1,6 +1,6 @@
 """All workloads of a given length within bounds, or a drawn sample of these workloads. A workload tests the promises of
-its last call, or one property. bob leaves out workloads that a file system would refuse, that test nothing, or that
-differ from another one only in names."""
+its last call, or one property. bob leaves out workloads that a file system would refuse, and workloads that test
+nothing. If several workloads differ only in names, it tries one."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -54,7 +54,7 @@ class Within(Space):
 
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
         """Yield workloads that begin with ``operations``, one for each possible end (a call, or only waiting). Leave
-        out those that test nothing. Of the workloads that differ only in names, yield one."""
+        out those that test nothing. If several workloads differ only in names, yield only one."""
         for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):

@@ -1,6 +1,6 @@
 """Answers to "Can I rely on ...?" for each file system. An *idiom* is a guarantee that a program may want. Its answers
-come from one of three sources. One is a property in a table that bob measured. Another is a model: a set of clauses,
-each of which is a promise about what survives a crash. The third is a tested program."""
+come from a table that bob measured, from models, or from a tested program. A *model* is a set of clauses, and each
+clause is a promise about what survives a crash."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -114,8 +114,8 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
     """Yield the answers to an idiom that is guaranteed if all clauses ``needed`` hold. A configuration has an answer if
-    its table has properties that test these clauses. A model has an answer if bob tried at least one of these clauses
-    when it derived the model."""
+    its table has properties that test these clauses. A model has an answer if its derivation tried at least one of
+    these clauses."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     yield from filter(None, (_of_rows(row, names) for row in results.rows))
@@ -145,8 +145,8 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
-    """Return one answer for the configuration of ``row``, from its verdicts for all the properties ``names``. If one
-    verdict is no, the answer is no. Otherwise, return None if the row lacks one of these properties."""
+    """Return one answer for the configuration of ``row``, from its verdicts for all the properties ``names``. If a
+    verdict is "no", the answer is "no". Otherwise, return None if the row does not have all these properties."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None

@@ -134,8 +134,9 @@ class ComparedTables:
         return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
 
     def place(self, found: Collection[Path]) -> str:
-        """Return the path of the page with the comparison. ``found`` are the project's own pages. If one of these shows
-        the comparison, return its path. Otherwise return the path of the page that bob makes for the comparison."""
+        """Return the path of the page with the comparison. ``found`` are the project's own pages. If a page of the
+        project shows the comparison, return the path of that page. Otherwise return the path of the page that bob makes
+        for the comparison."""
         before, after = (Path("reports/reference") / name / "README.md" for name in (self.before, self.after))
         if self.comparison.a.published and after in found:
             return after.as_posix()

@@ -269,9 +269,8 @@ def new_identity() -> str:
 
 
 def check_runs(out: Path | None, option: str = "--out") -> None:
-    """Raise UsageError if a run would get a new folder in ./bob-runs, and bob cannot make one. This is the case only if
-    the user did not name a folder (``out`` is None). The message names the ``option`` by which the user can name
-    one."""
+    """Raise UsageError if a run needs a new folder in ./bob-runs, and bob cannot make one. A run needs it if the user
+    did not name a folder, so ``out`` is None. The message names the ``option`` for a folder."""
     if out is None:
         check_new_folder(RUNS / "new", option)
 

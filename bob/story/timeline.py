@@ -170,9 +170,9 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with the calls in ``calls`` that began before the crash. Of the calls before the first event of
-    ``line``, keep only the last :data:`MOST_EARLY`. Keep also earlier calls if the crash lost their effect, as a whole
-    or in part."""
+    """Return ``line`` with the calls in ``calls`` that began before the crash. If many calls began before the first
+    event of ``line``, keep only the last :data:`MOST_EARLY` of them. But always keep a call whose effect the crash
+    lost, as a whole or in part."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
