@@ -47,7 +47,7 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
     """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. For the
-    verdict FAILS, ``violations`` is the number of states that break the property. ``showing`` has the observed states
+    verdict FAILS, ``violations`` is the number of states that break the property. ``showing`` has the explored states
     among them, and ``evidence`` the one that shows the breach best. For the verdict HOLDS, ``unknown_torn`` is the main
     cause why torn states are not explored; it is None if most torn states are explored."""
 
