@@ -192,8 +192,9 @@ def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role:
 
 def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
     """Draw the mark of ``fate`` with its centre at (``x``, ``y``). The mark of a durable write is a filled square.
-    Other writes were pending at the crash. The mark is a filled circle if such a write is on the disk (kept), half a
-    square if a part is (torn), and a crossed-out outline if nothing is (lost)."""
+    Other writes were pending at the crash. If such a write is on the disk (kept), its mark is a filled circle. If a
+    part of it is on the disk (torn), its mark is half a square. If nothing of it is on the disk (lost), its mark is a
+    crossed-out outline."""
     colour = COLOURS[fate]
     square = {"x": str(x - 6), "y": str(y - 6), "width": "12", "height": "12", "stroke": colour, "stroke-width": "2"}
     match fate:

@@ -1,5 +1,5 @@
-"""Results with hundreds of properties as grids. The name of such a property has two parts, such as ``KIND.UNIT``. One
-part names its row in a grid, and the other its column (:mod:`bob.catalogue.places`)."""
+"""Results with hundreds of properties as grids. The name of such a property contains the name of its row and the name
+of its column in a grid (:mod:`bob.catalogue.places`)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

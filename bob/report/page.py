@@ -89,8 +89,8 @@ class PageCell:
 @dataclass(frozen=True, slots=True)
 class PageColumn:
     """A configuration, and what the page shows of it. ``anchor`` is the id of its section. ``cells`` has the
-    configuration's cells by property, and ``families`` has the same cells by family. ``beside`` has one entry for each
-    kind of trouble that no property asks about, such as crash states that do not mount."""
+    configuration's cells by property, and ``families`` has the same cells by family. ``beside`` has trouble that no
+    property asks about, such as crash states that do not mount."""
 
     anchor: str
     column: ShownColumn
@@ -109,7 +109,8 @@ class PageColumn:
 
     @property
     def ways(self) -> list[ShownWay]:
-        """What may have a witness with its own page: the way to break each property, and the kinds of trouble."""
+        """All parts of the page whose witness may have its own page: the way to break each property, and the trouble in
+        ``beside``."""
         return [*(cell.shown for cell in self.cells.values()), *self.beside]
 
 

@@ -42,9 +42,8 @@ def promises() -> tuple[LeftOpen, ...]:
 
 
 def left_open(program: AskedProgram) -> tuple[LeftOpen, ...]:
-    """Return the losses that the documentation of ``program`` does not rule out. Return nothing if the files of
-    ``program`` differ from those of the shipped program with its name, since a user may give this name to another
-    program."""
+    """Return the losses that the documentation of ``program`` does not rule out. Return nothing if the shipped program
+    with this name has other files. A user may give the name of a shipped program to another one."""
     found = tuple(one for one in promises() if program.name in one.programs)
     return found if found and program.digest == _shipped_digest(program.name) else ()
 

@@ -1,5 +1,5 @@
-"""What a page shows of a way to break a claim. A way is one kind of crash state that breaks the claim, and its witness
-is a recorded example. The page tells the story of the witness, or links to another page that does."""
+"""A part of a page, about one way to break a claim. A way is one kind of crash state that breaks the claim, and its
+witness is a recorded example. The page tells the story of the witness, or links to another page that does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITNESSES = "witnesses"  # the folder for the pages of the witnesses
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """What a page shows of ``way``, a way to break a claim. The page has a section about it with the id ``anchor``.
+    """The part of a page about ``way``, which is a way to break a claim. This part is a section with the id ``anchor``.
     ``where`` says in words which crash states break the claim in this way. ``witness`` is None if the folder ``run``
     does not have the witness. ``page`` is the path of the separate page about the witness; it is empty if there is
     none."""

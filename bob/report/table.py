@@ -76,7 +76,7 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
 
 
 def _several_findings(states: Sequence[int]) -> str:
-    """Return the beginning of a sentence about one or several findings of the same kind, for example "3 findings of 2
+    """Return the beginning of a sentence about one or several findings of the same kind. An example is "3 findings of 2
     to 5 crash states each:". ``states`` has the number of crash states of each finding. These numbers are not added,
     since findings may share crash states."""
     if len(states) == 1:

@@ -126,9 +126,9 @@ class TriedStates:
 
     def control(self, title: str, shown: Iterable[int]) -> bool:
         """Let guests check trees again that the host has checked. ``shown`` has the indexes in ``states`` of the states
-        whose trees they check. The first call also checks a sample, and the states that the host could not check.
-        Return whether an answer has changed, so that the caller must judge again. An answer may change because the
-        answer of a guest replaces the answer of the host."""
+        whose trees they check. The first call also checks a sample, and the states that the host could not check. The
+        answers of guests replace those of the host. Return whether this has changed anything, so that the caller must
+        judge again."""
         if not self._checkers.is_on_host:
             return False
         chosen = [self.states[place] for place in shown]

@@ -226,8 +226,8 @@ class Workers:
             return handed.part, piece
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
-        """Have all workers end their guests. Each worker then sends back the finished work of its unfinished part.
-        Yield the parts with this work, as far as it arrives in time."""
+        """Have all workers end their guests. Each worker then sends back what it has finished of its part. Yield each
+        part with what came back, as far as it arrives in time."""
         self._progress.step("waiting for the workers to end their guests")
         with suppress(Exception):  # if the cluster is gone, keep the finished work that is here
             self._client.run(_end, self._run, on_error="ignore")

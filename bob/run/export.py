@@ -43,8 +43,9 @@ class LogCrash:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
-    """The exported log. ``steps`` are the entries of the log: the writes of the workload of ``witness``. ``crash`` says
-    where the crash is in the log. It is None if the crash state is not possible in the new recording."""
+    """The exported log. ``steps`` are the entries of the log: the writes and flushes of the workload of ``witness``,
+    and marks between them. ``crash`` says where the crash is in the log. It is None if the new recording does not allow
+    this crash, or if the disk got other writes before it."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]
@@ -82,8 +83,8 @@ def record_again(agent: Agent, witness: Witness) -> Case:
 
 
 def exported(witness: Witness, case: Case) -> ExportedLog:
-    """Return the log of the recording ``case``. The log has the crash of ``witness`` if its crash state is possible in
-    the recording."""
+    """Return the log of the recording ``case``. The log says where the crash of ``witness`` is, if the recording allows
+    the same crash."""
     plan, state = case.plan, witness.state
     if not _has(case, witness):
         return ExportedLog(witness, steps(plan.trace), None)

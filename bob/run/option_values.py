@@ -27,8 +27,8 @@ def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
     """Return a reader for an option whose value is one of ``names`` or a path. The reader accepts any word, since the
-    command checks the word later. The names, ``files`` (the kind of path) and ``name`` (the word for the value in help
-    texts) serve only the help and the completion of words in a shell."""
+    command checks the word later. Only a shell completes words with ``names``. ``files`` says which kind of path is
+    possible ("file" or "dir"), and help texts call the value ``name``."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 
