@@ -24,9 +24,9 @@ from bob.workload.pattern import describe
 
 
 class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
-    """The JSON that tells how a witness did on ``kernel``. bob mounted the witness's crash state ``times`` times, and
-    ``confirmed`` of these mounts showed the violation. ``observation_lines`` describe the tree after the first
-    mount."""
+    """The result of a replay: bob tried to show a violation again on ``kernel``. bob mounted the witness's crash state
+    ``times`` times, and ``confirmed`` of these mounts showed the violation. ``observation_lines`` describe the tree
+    after the first mount."""
 
     witness: str
     kernel: str
@@ -38,7 +38,8 @@ class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.rep
 
 
 class WitnessReplay(ReplayDocument, frozen=True):
-    """How a witness did, as in the document, and also ``found``: the observation of the first mount."""
+    """The result of a replay, for Python. It has the fields of the document, and also ``found``: the observation of the
+    first mount."""
 
     found: Observation
 
@@ -83,8 +84,8 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
 
 
 class _WitnessView:
-    """What claims may ask about a witness's crash state (:class:`bob.claim.claim.View`). The state is mounted in a
-    guest."""
+    """The crash state of a witness, mounted in a guest. A claim asks this object about the state
+    (:class:`bob.claim.claim.View`)."""
 
     def __init__(self, agent: Agent, session: Session, delta: Sequence[ByteRun], payload: bytes) -> None:
         self._agent, self._session, self._delta, self._payload = agent, session, delta, payload

@@ -141,7 +141,7 @@ def _is_linked(cores: Sequence[Core]) -> bool:
     """Return whether ACE combines these core operations. It combines any two. It combines three only if the second and
     the third are each linked to the operations before them.
 
-    An operation is linked if it shares a parameter (a name, or a part of the file) with an earlier operation. An
+    An operation is linked if it shares a parameter with an earlier operation: a name, a mode, or a part of the file. An
     operation on the directory ``A`` or ``B`` is always linked. An operation is also linked if the earlier operations
     have exactly the parameters ``A`` and ``B``. If a name is an operation's only parameter, ACE by mistake compares
     single letters of names. Then ``A/foo`` counts as the directory ``A``."""

@@ -179,7 +179,7 @@ class Results:
 
 
 def model_place(model: Model) -> str:
-    """Return the place of a model's page on the site."""
+    """Return the address of a model's page on the site."""
     return f"{MODELS}/{model.name}.html"
 
 
