@@ -52,8 +52,8 @@ class SavedState:
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Rename the file ``self.part``, to which libvirt saved the guest, to ``path``, and sync the file and its
-        folder. After a crash of the host, the saved state is either whole or absent."""
+        """Rename the file ``self.part`` to ``path``, and sync the file and its folder. Before, libvirt has saved the
+        guest to ``self.part``. After a crash of the host, the saved state is either whole or absent."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:

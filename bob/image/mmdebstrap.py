@@ -106,7 +106,7 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """Return the start of a command line, to which the caller adds the ``mmdebstrap`` command. It makes mmdebstrap end
+    """Return the start of a command line. The caller appends the ``mmdebstrap`` command. It makes mmdebstrap end
     when this process ends, even if SIGKILL ends this process.
 
     If bob runs as root, mmdebstrap mounts file systems. So it gets a mount namespace and a process namespace of its

@@ -38,7 +38,7 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """The distinct ``states`` that bob built by the rules of a model, in the order in which it built them.
+    """The distinct ``states`` that bob built by the rules of a model, sorted by the time when bob built them.
 
     The function ``tree`` returns the tree of a state, given the state's index in ``states``. The function ``presence``
     returns how much of the effect of each system call that state has. ``accepted[n]`` is the checker's answer on the
@@ -134,8 +134,9 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return ``effects`` with the inode numbers that files have in the trees of a model. In these trees, each file that
-    the program ever had has another number. A real file system may give the number of a removed file to a new file."""
+    """Return ``effects`` with the inode numbers that files have in the trees of a model. In these trees, all files that
+    the program ever had have different numbers. A real file system may give the number of a removed file to a new
+    file."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -203,8 +204,8 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
     """Return (key, output, tree) for each tree of a real file system that the checker refuses. Two trees have equal
-    keys if the checker refuses them with the same consequence and words. The output is what the program wrote before
-    the crash. Trees on which the checker hangs are left out."""
+    keys if the checker refuses them with the same consequence, and with words that differ at most in numbers. The
+    output is what the program wrote before the crash. Trees that make the checker hang are left out."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

@@ -27,7 +27,7 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
-    """The crash that best explains a way to break the program. ``place`` is the index of the window in which it comes.
+    """The crash that best explains a way to break the program. ``place`` is the index of the crash's window.
     By then, the program has written the output ``told``."""
 
     place: int
@@ -128,8 +128,8 @@ def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
     """Return the verdict on a program that breaks in ``ways``, and the reasons why bob may not know the verdict. These
-    are ``reasons``, and one more if the checker only hung and did not refuse any state. ``where`` says in this reason
-    on which states it hung.
+    are ``reasons``, and one more if the checker only hung and did not refuse any state. ``where`` names the states for
+    this reason, such as "on some states".
 
     A hang alone never makes the verdict FAILS. A checker that bob does not trust never makes it FAILS either."""
     consequences = {way.consequence for way in ways}

@@ -19,7 +19,7 @@ from bob.workload.operations import Finish, Workload
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A crash state in whose recovery bob simulates a second crash. The state belongs to the run's workload number
+    """A crash state whose recovery bob interrupts by a second crash. The state belongs to the run's workload number
     ``workload``. If no second crash comes, the recovery leads to outcome number ``outcome`` of that workload."""
 
     workload: int

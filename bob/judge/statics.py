@@ -49,7 +49,7 @@ def statics(harms: Iterable[Way]) -> Statics:
     """Return the vulnerabilities of ``harms``, the ways to break a program, as ALICE counts them (OSDI'14, section
     4.2). Harms at one place of the program are one vulnerability.
 
-    Each harm has reasons: calls on which the program relies. The reasons of one type (such as atomicity of an append)
+    Each harm has reasons: the program relies on certain calls. The reasons of one type (such as atomicity of an append)
     count as one vulnerability of the harm. Its place is that of the first missing call in the shortest reason. If one
     place has a vulnerability of ordering and one of durability, only the one of ordering counts. If no call explains a
     harm, the checker's sentence replaces the place. Hangs do not count."""

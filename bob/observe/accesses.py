@@ -85,7 +85,7 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 class _VolumePlaces:
     """The places of sectors on the disks, if the file system is on layers. ``places`` has each sector that was read on
-    the layers' device. It maps the sector to the sector of the disks from which the data came."""
+    the layers' device. It maps the sector to the sector of the disks that had the data."""
 
     def __init__(self) -> None:
         self.places: dict[int, int] = {}
@@ -112,8 +112,8 @@ class _Blocks:
         self._jread: _OpenJournalRead | None = None
 
     def move(self, places: Mapping[int, int]) -> None:
-        """Replace all sectors of the layers' device by the sectors of the disks to which ``places`` maps them. Blocks
-        with an unknown place count as read."""
+        """Replace all sectors of the layers' device by their sectors on the disks. ``places`` maps the former to the
+        latter. Blocks with an unknown place count as read."""
         self.ahead = {
             block: [places[sector] for sector in sectors]
             for block, sectors in self.ahead.items()

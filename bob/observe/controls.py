@@ -81,7 +81,7 @@ class Controls:
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
         """Return how many of ``count`` predictions to control. This is the share that the effort sets, but at least
         ``LEAST``, including ``done`` controls that were chosen before. It is also at least ``outcomes``, the number of
-        outcomes that have no control yet, up to twice ``LEAST``. So each new outcome can have one control."""
+        outcomes without a control so far, up to twice ``LEAST``. So each new outcome can have one control."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:

@@ -1,5 +1,5 @@
-"""A division of all legal crash states with only whole writes. States in which recovery reads the same contents, in the
-same order, belong to the same *course*, and have the same outcome.
+"""A division of all legal crash states with only whole writes. If recovery reads the same contents in two states, in
+the same order, the two states belong to the same *course*, and have the same outcome.
 
 bob simulates the reads of recovery one after the other. States that agree in everything that recovery has read so far
 form a *cube* (:mod:`bob.crash.cubes`). The next read divides the cube into smaller cubes, one for each content that
@@ -21,8 +21,8 @@ MOST_FORGOTTEN = 64
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The states of a ``cube`` in which recovery reads the same. ``states`` is their number, and ``outcome`` is the
-    number of their common outcome."""
+    """A ``cube`` of states. Recovery reads the same contents in all of them. ``states`` is their number, and
+    ``outcome`` is the number of their common outcome."""
 
     cube: Cube
     outcome: int
@@ -99,8 +99,8 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return the node of the tree of reads from which bob continues to divide the states at ``gap``. If bob still does
-    not know what recovery reads after the gap, return ``gap``."""
+    """Return the node of the tree of reads that follows ``gap``. There, bob continues to divide the states. If bob
+    still does not know what recovery reads after the gap, return ``gap``."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)
     return gap if gap.node.places is None and gap.node.outcome is None else gap.node

@@ -71,9 +71,9 @@ class HostRecovery:
             checkers.fail(failure)
 
     def recover(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[RecoveredState] | None:
-        """Run the file system's check on each crash state, and return the recovered disks. Each of ``deltas`` is a
-        recipe: it says which contents to copy to which sectors to make the state. ``payload`` has all these contents.
-        Return None if the sandbox fails."""
+        """Run the file system's check on each crash state, and return the recovered disks. Each of ``deltas`` is the
+        recipe of a state: a list of contents to copy, each with its place on the disk. ``payload`` has all these
+        contents. Return None if the sandbox fails."""
         new, self._sent = payload[self._sent :], len(payload)
         if (agent := self._checkers.agent) is None:
             return None
@@ -96,9 +96,9 @@ class HostRecovery:
 
 
 class GuestPayload:
-    """The payload in a guest. A payload is one sequence of contents. The recipes of crash states say which of these
-    contents belong to which sectors. bob's composer makes the payload of a recording, and the guest's payload has all
-    its parts in the same order. Between these parts, the guest's payload also has the contents that programs on the
+    """The payload in a guest. A payload is one sequence of contents. The recipe of a crash state says, for each sector,
+    which of these contents belongs there. bob's composer makes the payload of a recording, and the guest's payload has
+    all its parts in the same order. Between these parts, the guest's payload also has the contents that programs on the
     host wrote. bob sends each of these contents once."""
 
     def __init__(self, length: int) -> None:

@@ -11,7 +11,7 @@ from bob.observe.session import MountedState, Session
 
 
 class Ledger:
-    """The crash ``states`` in the order in which bob added them. ``found`` maps a state's index to the number of its
+    """The crash ``states``, in order of their addition. ``found`` maps a state's index to the number of its
     outcome, which bob has seen or predicted."""
 
     def __init__(self) -> None:

@@ -2,8 +2,8 @@
 whose recovery *forgets*: it replaces a block that it has read, so the old content no longer matters
 (:mod:`bob.observe.predict`).
 
-A *stretch* is a run of neighbouring sectors to which the same writes of the recording go. The description of a disk has
-the content of each stretch that recovery changed, and digests of what was written outside of stretches. The *exempt*
+A *stretch* is a run of neighbouring sectors that the same writes of the recording change. The description of a disk has
+the content of each stretch that recovery changed, and digests of the writes outside of stretches. The *exempt*
 area is the file system's log, which is not needed after recovery. So two kinds of writes in this area do not count:
 writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random number
 at its unmount."""

@@ -75,7 +75,7 @@ class CourseEnd:
 @dataclass(frozen=True, slots=True)
 class DataSector:
     """A sector that holds data of a file. ``place`` is its index among the sectors that differ between crash states
-    (``Composer.sectors``). ``part`` is the number of the part of a write to which the sector belongs. The file with the
+    (``Composer.sectors``). ``part`` is the number of the part of a write that contains the sector. The file with the
     names ``paths`` shows the sector at ``offset`` (bytes). If the sector lies behind the file's end, ``paths`` is
     empty."""
 
@@ -87,12 +87,13 @@ class DataSector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """A set of states that agree with a mounted state, except for the sectors ``free``. ``leaf`` is the end of the
-    mounted state's course. In the free sectors, the states of the mixture may have any content.
+    """The states in which recovery reads the same as in a mounted state, except for the sectors ``free``. ``leaf`` is
+    the end of the mounted state's course. The free sectors may have any content, and so may sectors that recovery does
+    not read.
 
     ``read`` has the content of each other sector that recovery read. ``cubes`` has the states of the mixture as cubes,
     sets of states that have some parts of writes and lack some others (:mod:`bob.crash.cubes`). ``torn`` is the number
-    of torn states. ``parts`` are the parts of writes to which the free sectors belong."""
+    of torn states. ``parts`` are the parts of writes that contain the free sectors."""
 
     leaf: CourseEnd
     free: tuple[DataSector, ...]
@@ -151,9 +152,8 @@ class Mixtures:
         self._places = {sector: place for place, sector in enumerate(plan.composer.sectors.tolist())}
 
     def worth(self, taken: Sequence[Mixture]) -> list[tuple[Mixture, int]]:
-        """Return mixtures that are worth their mounts, the largest first. They have no state in common with the
-        mixtures ``taken``. Each is in a pair with the number of torn states that the mixture adds to the known
-        courses."""
+        """Return mixtures that are worth their mounts, the largest first. They do not overlap the mixtures ``taken``.
+        Each is in a pair with the number of torn states that the mixture adds to the known courses."""
         leaves = self._leaves() or []
         legal = self._plan.nothing_explored().legal_torn
         possible: dict[bytes, Mixture] = {}
@@ -313,8 +313,8 @@ class Mixtures:
         return self._torn_in[key]
 
     def _cubes(self, read: Contents) -> list[Cube] | None:
-        """Return all legal states, as cubes, in which each sector has the content that ``read`` demands. Where ``read``
-        is ``UNREAD``, any content is allowed. Return None if there are too many cubes."""
+        """Return all legal states, as cubes, whose sectors have the contents ``read``. ``UNREAD`` in ``read`` allows
+        any content. Return None if there are too many cubes."""
         places = np.flatnonzero(read != UNREAD)
         return self._torn.showing(places, read[places])
 
@@ -367,10 +367,10 @@ def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] |
     two bits, all rows together must have all four combinations 00, 01, 10 and 11. Return None if there are more than
     ``MOST_PARTS`` bits.
 
-    The row in which all bits are 0 comes first, and then the row in which all are 1, unless they are in ``have``. The
-    further rows must show, for any two bits, the first without the second, and the second without the first. The *word*
-    of a bit is the set of rows in which it is 1. So no bit's word may contain the word of another bit. With k rows,
-    there are C(k, k/2) such words (Sperner's theorem). Rows that ``have`` makes unnecessary are left out."""
+    The row with only zeros comes first, and then the row with only ones, unless they are in ``have``. The further rows
+    must show, for any two bits, the first without the second, and the second without the first. The *word* of a bit is
+    the set of rows with this bit. So no bit's word may contain the word of another bit. With k rows, there are C(k,
+    k/2) such words (Sperner's theorem). Rows that ``have`` makes unnecessary are left out."""
     if count > MOST_PARTS:
         return None
     pure = [mask for mask in (0, (1 << count) - 1) if mask not in have]

@@ -16,8 +16,8 @@ from bob.observe.observation import OutcomeTable, split
 @dataclass(frozen=True, slots=True)
 class CachedMount:
     """The result of the mount of a disk, compressed. The disk mounted without a repair. ``found`` is the outcome as
-    JSON, in which the contents of files are replaced by numbers, their indexes in ``chunks``. ``accesses`` are the
-    reads and writes of the disk."""
+    JSON. There, numbers stand for the contents of files: their indexes in ``chunks``. ``accesses`` are the reads and
+    writes of the disk."""
 
     found: str
     packed_chunks: tuple[bytes, ...]

@@ -71,7 +71,7 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The outcome of one crash state. ``mounted`` says whether the state mounted without a repair. If it did not,
-    ``error`` is the message with which the kernel refused it. bob repairs only the first such state, with the file
+    ``error`` is the kernel's message about its refusal. bob repairs only the first such state, with the file
     system's repair program, and mounts it again to see its ``tree``. Then ``repaired`` is True."""
 
     mounted: bool
