@@ -216,8 +216,8 @@ def _whole(kind: Any) -> Visit | None:
 
 
 def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
-    """Return the path in ``plain`` that leads to the object ``table``, such as ".states[3]". Objects are compared by
-    identity. Return None if ``plain`` does not contain ``table``."""
+    """Return the path in the JSON ``plain`` that leads to the object ``table``, such as ".states[3]". ``table`` is that
+    object itself, and not an equal copy. Return None if ``plain`` does not contain it."""
     if plain is table:
         return ""
     parts = plain.items() if isinstance(plain, Mapping) else enumerate(plain) if isinstance(plain, list | tuple) else ()

@@ -69,10 +69,12 @@ class Shrunk:
 def shrink(
     paths: Sequence[Path], *, image: str | None, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    """Shrink each witness in ``paths``, with at most ``budget`` mounts for each workload that bob tries. Yield the
-    results. A smaller witness names the kernel that bob used, which may be another package of the same series. Before a
-    guest starts, raise MalformedError for a file that is not a witness. Raise UsageError for a kernel of another
-    series, or for a claim whose witness cannot be shrunk."""
+    """Shrink each witness in ``paths``, and yield the results. bob tries smaller workloads, and mounts at most
+    ``budget`` states of each. A smaller witness names the kernel that bob used; its Debian package may differ from that
+    of the old witness, but not its series.
+
+    Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError for a kernel of
+    another series, or for a claim whose witness cannot be shrunk."""
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
         if (refusal := found.claim.no_shrinking) is not None:

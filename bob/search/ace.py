@@ -187,8 +187,8 @@ def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Oper
 
 
 class _Tree:
-    """The simulated tree after the operations ``done``: the file behind each name, the size of each file, and the
-    directories."""
+    """A simulation of the tree after the operations ``done``. It knows the directories, the file behind each name, and
+    the size of each file."""
 
     def __init__(self) -> None:
         self.done: list[Operation] = []

@@ -38,9 +38,9 @@ class Ended(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run of a file: the operations that make the initial tree (``setup``), the other operations, the choices
-    (``places``), and how the run ended. ``refused`` says which operation a file system refuses, and where it is in the
-    file."""
+    """A run of a file. ``setup`` are the operations that make the initial tree, and ``operations`` are those after
+    that. ``places`` are the choices of the run, and ``ended`` says how it ended. If a file system refuses an operation,
+    ``refused`` names this operation and its place in the file."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]

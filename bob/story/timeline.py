@@ -44,8 +44,8 @@ class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="cal
 
 
 class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
-    """A system call or an output of a program. ``there`` says whether the crash left the effect of the call: all of it
-    (there), a part (partly) or nothing (missing). It is empty if bob does not know."""
+    """A system call or an output of a program. ``there`` says whether the effect of the call survived the crash: as a
+    whole ("there"), in part ("partly") or not at all ("missing"). If bob does not know, ``there`` is empty."""
 
     seconds: float
     words: str
