@@ -9,8 +9,8 @@ does the same in the other state, and the outcome is the same.
 * If recovery writes a sector and then reads it, bob ignores that read: earlier reads determine the sector's content. A
   bio counts as earlier if the kernel queued it earlier. That is correct, since the kernel does not read a sector while
   it is writing it.
-* bob predicts nothing from a *repaired* state. If a file system refuses to mount several states with the same outcome,
-  bob runs its repair on the first of them only.
+* bob predicts nothing from a *repaired* state. If the mounts of several states fail with the same error, bob runs the
+  file system's repair only on the first of these states.
 
 Some file systems *forget* what was on the disk: for each block that its log describes, xfs reads the block from its
 place on the disk, and writes the new content there, unless the content on the disk is newer than the log. bob keeps the

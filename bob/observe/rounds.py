@@ -229,8 +229,8 @@ class Rounds:
         return mixture.kept(self._plan.composer.contents(self.ledger.states[number]))
 
     def _random_unknown(self, chance: Random) -> CrashState | None:
-        """Return a random torn state whose outcome is unknown: it is in no known course, and in no mixture that bob has
-        taken. Return None if such a state is hard to find."""
+        """Return a random torn state whose outcome is unknown: it is in no known course, and in no mixture that bob
+        uses for predictions. Return None if such a state is hard to find."""
         for _ in range(MOST_DRAWN):
             state = self._plan.parts.legal.sample(Cube(), chance)
             if state.torn and self._is_unknown(self._plan.composer.contents(state)):
@@ -399,8 +399,8 @@ class Rounds:
                     raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, BY_HOST)
 
     def causes(self, counts: StateCounts, subject: Subject) -> tuple[CauseCount, ...]:
-        """Return the causes why the outcomes of torn states are unknown, with their numbers in a sample. Return none if
-        the outcomes of most torn states are known."""
+        """Return the causes why the outcomes of torn states are unknown, and for each cause the number of torn states
+        in a random sample that it concerns. Return () if the outcomes of most torn states are known."""
         torn = sum(
             states - counts.whole.get(number, 0)
             for number, states in counts.states.items()

@@ -52,13 +52,15 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
-    wants to know. If ``watched`` is None, the guest traces no reads. Some file systems overwrite what they have read
-    during recovery, so that it makes no difference later. For such a file system, ``stretches`` are runs of sectors.
-    The guest then also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If ``closely``,
-    outcomes include everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a
-    sandbox on the host runs the file system's check if it can, and the guest mounts each recovered disk once.
+    wants to know. If ``watched`` is None, the guest traces no reads. In some file systems, recovery overwrites blocks
+    that it has read, so that their old contents make no difference later. For such a file system, ``stretches`` are
+    runs of sectors, and the guest also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If
+    ``closely``, outcomes include everything that a program could see (:class:`bob.agent.inside.look.Look`). With
+    ``checkers``, a sandbox on the host runs the file system's check if it can, and the guest mounts each recovered disk
+    once.
 
-    A state comes as a delta: runs of sectors, whose contents are in the ``payload``. The payload only grows."""
+    The recipe of a state is its *delta*: a list of runs of sectors, whose contents are in the ``payload``. Later calls
+    may add contents to the payload, but never change those that it has."""
 
     def __init__(
         self,

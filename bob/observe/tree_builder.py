@@ -1,4 +1,5 @@
-"""Trees of files that a model allows: bob builds them in a guest's memory, and runs a program's checker on them."""
+"""Trees of files that a crash may leave according to a model of a file system. bob builds them in a guest's memory, and
+runs a program's checker on them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b

@@ -114,8 +114,8 @@ def new_places(gap: Gap) -> NDArray[np.intp]:
 
 
 class _SectorKinds:
-    """A classifier of sectors. It finds the cause that belongs to a sector, from the data that the plan's writes put
-    there."""
+    """A classifier of sectors. It finds the cause (the first five of :class:`TornCause`) that belongs to a sector, from
+    the writes to this sector in the recording."""
 
     def __init__(self, plan: Plan, subject: Subject) -> None:
         self._plan = plan

@@ -37,8 +37,8 @@ class Binary:
 
     def is_in_function(self, offset: int, distance: int) -> bool:
         """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``.
-        It may not: a tool may have taken the nearest symbol before the code, but most libraries have symbols only for
-        their exported functions."""
+        bob asks this because a tool may have taken the name of the nearest symbol before the code. Most libraries have
+        symbols only for their exported functions, so the code may be that of another function."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 

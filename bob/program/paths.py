@@ -52,9 +52,9 @@ class Paths:
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the path, relative to the root, of the file that the call's argument at index ``place`` is the name
-        of. Return "" if the file is not below the root. If ``follows``, a symbolic link at the end of the path is
-        resolved."""
+        """Take the call's argument at index ``place`` as the name of a file, and return the path of the file, relative
+        to the root. Return "" if the file is not below the root. If ``follows``, a symbolic link at the end of the path
+        is resolved."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -79,8 +79,8 @@ class Paths:
         return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the absolute path in the guest that the argument at index ``place`` names, whether below the root or
-        not."""
+        """Take the call's argument at index ``place`` as the name of a file, and return the absolute path of the file
+        in the guest. The file may be outside the root."""
         folder = call.path(place - 1) if place else ""
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:

@@ -1,5 +1,5 @@
-"""Find the parts of a path that another run of a program would have, too. Numbers, hashes and random names differ
-between runs."""
+"""Find the parts of a path that are the same in each run of a program. Numbers, hashes and random names differ between
+runs."""
 
 import re
 

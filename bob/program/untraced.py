@@ -49,7 +49,8 @@ def _maps(call: SystemCall, names: Paths) -> str:
 
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
-    """Return a phrase for each possible change of a file below ``root`` whose bytes the calls do not show."""
+    """Return a phrase for each call that may have changed a file below ``root``, if strace does not show which bytes it
+    wrote."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
 

@@ -34,9 +34,9 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Return whether a call follows a symbolic link at the end of the path in its arguments. The result is False if the
-    path is one in /proc or /dev that stands for an open file, although such a path looks like a symbolic link
-    (linkat(2))."""
+    """Return whether a call follows a symbolic link at the end of the path in its arguments. A path in /proc or /dev
+    that stands for an open file looks like a symbolic link, but a linkat(2) of such a path links the open file itself.
+    For it, the result is False."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file

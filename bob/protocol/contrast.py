@@ -135,7 +135,7 @@ class Presences:
         ``state``. It can only differ from ``state`` in values that no call explains, and in which part of a call's
         effect persisted. The second row has the effects of more calls, and the third row those of fewer calls. If
         several rows are possible, bob takes the one with the fewest differences. If no row is possible, the result is
-        None.
+        None. ``own`` has the values in ``state`` that no call explains.
 
         A call that is undecided in only one of the two states also counts as a difference. The result names the calls
         whose presence certainly differs. If there are no such calls, it names those whose presence may differ."""

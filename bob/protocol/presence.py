@@ -1,7 +1,7 @@
 """Find out how much of each call's effect is in a crash state: nothing, a part, or everything (the call's *presence*).
-That may be unclear. For example, if a name is missing in the state, either the call that makes it or also the call that
-removes it may have persisted. Often, other names that the same call changed, other names of the same file, or syncs of
-the directory show which is true."""
+That may be unclear. For example, if a name is missing in the state, then either the call that makes the name has not
+persisted, or the call that removes it has persisted, too. Often, bob can tell from other names that the same call
+changed, from other names of the same file, or from syncs of the directory."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Return, by the number of a call, how much of the call's effect is in ``tree``. ``unmade`` has the calls that
+    """Return for each call (by its number) how much of the call's effect is in ``tree``. ``unmade`` has the calls that
     began after the crash. ``kept`` has the calls that changed names, if these changes were durable before the crash."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
@@ -27,9 +27,9 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return the signs in ``tree``: for each name, size or range of contents, the calls that change it and what its
-    value in the tree says about each of them. ``located`` maps the number of each file to the file's path in ``tree``.
-    ``unmade`` and ``kept`` are as in :func:`presence`."""
+    """Return the signs in ``tree``. A sign is what the value of one unit (a name, a size, or a range of contents) in
+    the tree says about one call that changes the unit: whether the call has persisted. ``located`` maps the number of
+    each file to the file's path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])

@@ -25,7 +25,8 @@ _NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLi
 
 
 def for_python(function: Callable[..., R]) -> Callable[..., R]:
-    """Return ``function`` with all its declared options as checked arguments. Each call reads bob.toml again."""
+    """Return a function for users of Python that calls ``function``. Its arguments are all options that ``function``
+    declares, and it checks their values. Each call reads bob.toml again."""
     declared = parameters(function)
 
     @wraps(function)

@@ -33,9 +33,9 @@ def record(
     completion: Completion = Completion.PROMPT,
     narrates: bool = False,
 ) -> Recording:
-    """Record ``workload`` on ``base``. Raise UsageError with the kernel's message if the kernel refuses a mount or an
-    operation. If ``narrates``, the guest prints each step on its console before it does the step. If the guest is then
-    lost, :class:`bob.agent.loss.Loss` names the step."""
+    """Record ``workload``; the disk has the content ``base`` at the start. Raise UsageError with the kernel's message
+    if the kernel refuses a mount or an operation. If ``narrates``, the guest prints each step on its console before it
+    does the step. If the guest is then lost, :class:`bob.agent.loss.Loss` names the step."""
     work, blob = encode_workload(workload)
     timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
     header, pieces = _ask(
