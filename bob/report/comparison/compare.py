@@ -129,7 +129,8 @@ class Comparison:
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
-    table, bob looks in ``reasons`` for the reason of each difference."""
+    table, bob looks in ``reasons`` for the reason of each difference. A reason why the run has a violation must fit the
+    violation that the run's witness shows."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))
