@@ -1,9 +1,8 @@
 """A witness as a case for xfstests: a script that performs the workload, crashes, and compares the tree.
 
-xfstests can crash in two ways. The target dm-flakey drops all writes after a moment, but loses no earlier write. A log
-of dm-log-writes, replayed up to a mark, loses all writes before the mark that were not flushed. In neither way does a
-crash lose only some of the unflushed writes (:func:`loss`).
-"""
+xfstests can crash in two ways. From a chosen moment on, the target dm-flakey drops all writes. It keeps every earlier
+write, even if it was not flushed. A log of dm-log-writes, replayed up to a mark, loses all writes before the mark that
+were not flushed. In neither way does a crash lose only some of the unflushed writes (:func:`loss`)."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -44,8 +43,9 @@ class CacheLoss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class XfstestsScript:
-    """A case (a test) for xfstests. It is the script, the output that xfstests expects (``golden``), and ``remarks`` on
-    whether the case shows the violation."""
+    """A case (a test) for xfstests. It is the script, and the output that xfstests expects (``golden``). ``remarks``
+    are sentences for the user. They say how the crash of the case differs from the crash of the witness, and so whether
+    the case can fail."""
 
     script: str
     golden: str
@@ -55,7 +55,7 @@ class XfstestsScript:
 def to_case(witness: Witness, name: str) -> XfstestsScript:
     """Return the case ``name`` for ``witness``; ``name`` is the last part of its path, such as ``900``. Raises
     UsageError if the crash may come before the last operation returns, or if xfstests lack a command for an operation.
-    Raises UsageError also if bob is not sure what the crash must keep."""
+    Raises UsageError also if bob cannot tell which parts of the tree a correct file system would keep in this crash."""
     if witness.configuration.layers:
         raise UsageError("the witness is on layers, and a case of xfstests has one disk", hint=EACH_DISK)
     workload = _asked(witness)
@@ -66,8 +66,8 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
 
 
 def loss(witness: Witness) -> CacheLoss:
-    """Return how much of the unflushed writes ``witness`` has lost. Return ``ALL`` also if the loss of all unflushed
-    writes is known to break its claim."""
+    """Return how many of the unflushed writes are lost in the crash state of ``witness``. If the witness says that the
+    loss of all unflushed writes breaks its claim too, return ``ALL``."""
     lost = _lost(witness.timeline)
     if not lost:
         return CacheLoss.NOTHING
@@ -76,9 +76,9 @@ def loss(witness: Witness) -> CacheLoss:
 
 
 def _lost(line: CrashTimeline) -> list[WriteEvent]:
-    """Return the writes that the crash lost, in whole or in part. Only writes count that were surely sent before the
-    crash. For that, a write must be sent before the last operation returned, or before a later write that is on the
-    medium."""
+    """Return the writes that the crash lost, in whole or in part. Leave out a write if the kernel perhaps sent it only
+    after the crash. The kernel surely sent a write before the crash in two cases: it sent the write before the last
+    operation returned, or before another write that is on the medium."""
     returned = (event.end for event in line.events if isinstance(event, CallEvent) and event.end is not None)
     there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
     until = max((*returned, *there), default=0.0)
@@ -145,8 +145,8 @@ _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
 
 
 def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
-    """Yield the lines that print what the case compares. Raises UsageError if bob is not sure what the crash must
-    keep."""
+    """Yield the lines that print what the case compares. Raises UsageError if bob cannot tell which parts of the tree a
+    correct file system would keep in this crash."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
         return  # the case only checks that the file system mounts
@@ -209,8 +209,8 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
 
 
 def _untouched(history: History) -> Iterator[Printer]:
-    """Yield the lines that print two parts of the tree: all that no operation changes, and all that the last call has
-    made durable."""
+    """Yield the lines that print two parts of the tree: everything that no operation changes, and everything that the
+    last operation, an fsync or sync, makes durable."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
     synced = {last.names[call.path]} if isinstance(call, ops.Fsync) else set[int]()
@@ -311,7 +311,8 @@ def _options(witness: Witness) -> Iterator[str]:
 
 
 def _features(fs: FileSystem) -> Iterator[str]:
-    """Yield the mkfs options that make this file system, since xfstests know only the driver."""
+    """Yield the mkfs options that turn features of ``fs`` on or off (``-O``). xfstests know only the driver of a file
+    system, so without these options they would make a file system with default features."""
     for option, value in pairwise(fs.mkfs):
         if option == "-O":
             yield from (option, value)

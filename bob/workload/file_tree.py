@@ -33,8 +33,9 @@ class FileTree:
         return copied
 
     def shift(self, identity: int) -> None:
-        """Record that an operation moves contents of a file to another offset. Raises ValueError for a file whose
-        contents have moved before."""
+        """Record that an operation moves contents of a file to another offset. Raises ValueError if an earlier
+        operation moved contents of this file. The reason is that bob could not distinguish two moves that are both
+        torn."""
         if identity in self._shifted:  # if both shifts were torn, bob could not distinguish them
             raise ValueError("a workload may collapse or insert ranges of one file only once")
         self._shifted.add(identity)
@@ -133,7 +134,9 @@ class FileTree:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 
     def rename(self, old: str, new: str, replacing: Replacing) -> None:
-        """Move ``old`` to ``new`` with everything below it, or let the two swap their names (rename(2))."""
+        """Perform rename(2): give the file or directory ``old``, with everything below it, the name ``new``.
+        ``replacing`` says what happens to a file that already has the name ``new``: the rename replaces it, fails, or
+        gives it the name ``old``."""
         moved = self.find(old)
         self.parent_of(new)
         if "/" in (old, new) or new.startswith(old + "/"):
@@ -156,7 +159,7 @@ class FileTree:
             self.things[identity].names.add(path)
 
     def drop(self, path: str) -> None:
-        """Remove a name. If it is of a directory, the directory must be empty."""
+        """Remove the name ``path``. If it is the name of a directory, the directory must be empty."""
         identity = self.find(path)
         if path == "/":
             raise ValueError("cannot remove the root")
@@ -191,8 +194,8 @@ def not_open(handle: str) -> str:
 
 
 def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
-    """Change ``names`` so that each old path of ``moved``, with everything below it, has its new path. Return the new
-    paths with their identities."""
+    """Replace paths in ``names``. ``moved`` has the new path for each old path of a moved file or directory; the paths
+    below a moved directory change too. Return all new paths with the identities of their files."""
     below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
     taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
     names.update(taken)

@@ -1,9 +1,11 @@
 """The default finishes for a question of ``bob try``. A finish is the end of a recording, after the workload's
 operations.
 
-bob records the workload several times: once with natural writeback, and also with syncs of other files. A crash may
-come when another program syncs something. A sync writes all metadata long before the kernel writes data, so its crash
-states differ (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
+bob records the workload several times, each time with another finish. One finish is natural writeback: bob waits until
+the kernel has written everything by itself. The other finishes sync files that the workload does not ask to sync. The
+reason is that another program may sync something before the crash. A sync writes all metadata long before the kernel
+writes data, so its crash states differ (Bornholt et al., "Specifying and Checking File System Crash-Consistency
+Models", ASPLOS 2016)."""
 
 from bob.workload.history import FileKind, History
 from bob.workload.language import write_one
@@ -16,7 +18,8 @@ def synced(*syncs: Operation) -> Finish:
 
 def default_finishes(history: History) -> tuple[Finish, ...]:
     """Return up to three finishes. The first is ``natural`` writeback. The second has an fsync of each directory that
-    the workload changed, the last one first. The third is an fsync of the root."""
+    the workload changed, except the root. It begins with the directory that was changed last. The third is an fsync of
+    the root."""
     there = {
         path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is FileKind.DIRECTORY
     }

@@ -1,6 +1,7 @@
 """A workload's history without a crash: the names and contents of every object, step by step. The presence oracle
 (:mod:`bob.claim.property.presence`), which finds out what survived a crash, compares the files after the crash with it.
-Operations are numbered from 1, the operations of the initial tree from 10000."""
+The operations of the workload have the numbers 1, 2, and so on. The operations that make the initial tree have the
+numbers 10000, 10001, and so on."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy with other values in the fields ``changes``, which must not include ``content``."""
+        """Return a copy of the inode in which the fields named in ``changes`` have the values given there. The field
+        ``content`` must not be among them."""
         return replace(self, **changes)
 
     @property
@@ -83,7 +85,8 @@ class Inode:
 def attributes(
     xattrs: Mapping[str, bytes], mode: int | None, owner: tuple[int, int] | None, modified: int | None
 ) -> Mapping[str, bytes]:
-    """Return the extended attributes, with MODE, OWNER and TIME as further attributes if they are known."""
+    """Return all attributes of a file by name. They are its extended attributes, and also its permission bits (MODE),
+    its owner (OWNER) and its time of modification (TIME), if these are not None."""
     known = {} if mode is None else {MODE: b"%03o" % mode}
     if owner is not None:
         known[OWNER] = b"%d:%d" % owner

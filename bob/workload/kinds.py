@@ -1,10 +1,10 @@
-"""The kinds of changes that operations make, and how two changes are related. Finer tables (``bob matrix --rows
-pairs``) and models (:mod:`bob.apm`) are about these kinds.
+"""The kinds of changes that operations make, and how two changes are related. bob's finer tables (``bob matrix --rows
+pairs``) have a row for each pair of kinds and each relation. The promises in a model of a file system (:mod:`bob.apm`)
+are also about these kinds, for example about the order in which two changes persist.
 
 An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
 end of a file is an overwrite and an append. A write with O_TRUNC is a truncate and an append. The first link of a file
-is a create. ``fallocate keep`` changes nothing that a program can read.
-"""
+is a create. ``fallocate keep`` changes nothing that a program can read."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -39,9 +39,9 @@ MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHI
 
 
 class Relation(StrEnum):
-    """The relation of two changes. SAME_FILE: they are of the same file or directory. SAME_DIRECTORY: they are of
-    different files, but have a directory in common, which they change or which has a name of the file. OTHER_DIRECTORY:
-    they have nothing in common."""
+    """The relation of two changes. SAME_FILE: both change the same file or directory. SAME_DIRECTORY: they change
+    different files, but one directory belongs to both changes. A directory belongs to a change of the directory itself,
+    and to a change of a file with a name in it. OTHER_DIRECTORY: no directory belongs to both."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"
@@ -50,9 +50,9 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperationScope:
-    """The files and directories that an operation is about. ``things`` are those that it writes to, creates, removes,
-    names, moves or replaces. ``directories`` are those that have a name of such a thing before or after the
-    operation."""
+    """The files and directories that an operation is about. ``things`` are the files and directories that it writes to,
+    creates, removes, names, moves or replaces. ``directories`` are the directories in which a thing of ``things`` has a
+    name before or after the operation."""
 
     things: frozenset[int]
     directories: frozenset[int]
@@ -89,8 +89,8 @@ def extent(history: History, number: int, *things: int) -> OperationScope:
 
 
 def relation(one: OperationScope, other: OperationScope) -> Relation:
-    """Return how two changes are related. A change in a directory and a change of the directory itself share that
-    directory."""
+    """Return how two changes are related. If one change is of a file with a name in a directory, and the other of that
+    directory itself, the answer is SAME_DIRECTORY."""
     if one.things & other.things:
         return Relation.SAME_FILE
     if (one.directories | one.things) & (other.directories | other.things):

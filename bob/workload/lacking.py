@@ -41,13 +41,14 @@ LACKABLE: dict[str, OperationTest] = {
 
 
 def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
-    """Return which of the kinds ``lacks`` occur in ``operations``."""
+    """Return the kinds of operations that occur in ``operations``, among the kinds ``lacks`` that a file system does
+    not have."""
     return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
-    """Return ``workload`` without the operations that the file system ``lacks``. Return None if no operation remains,
-    or if a remaining operation depends on a removed one."""
+    """Return ``workload`` without operations of the kinds ``lacks``, which its file system does not have. Return None
+    if no operation remains, or if a remaining operation depends on a removed one."""
     left_out = [one for one in (*workload.setup, *workload.operations) if lacked([one], lacks)]
     setup, operations = (
         tuple(one for one in several if one not in left_out) for several in (workload.setup, workload.operations)

@@ -1,7 +1,7 @@
 """The reader and writer of the language of operations. A text has one operation in each line, or several joined by
 ``;`` (``write /a 0 4096; fsync /a``). A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and
-says what was expected. ``path_in`` and similar functions return the value of a word. They raise ValueError if the word
-does not fit."""
+says what was expected. ``path_in`` and similar functions take one word of an operation, and return the path, number or
+time that it stands for. They raise ValueError if the word does not fit."""
 
 import math
 import re
@@ -33,8 +33,9 @@ _PIECE = re.compile(
 
 
 def path_in(word: str) -> str:
-    """Return the path in ``word``. Raises ValueError if the word is not a path, or is a path that bob does not
-    observe."""
+    """Return the path in ``word``. Raises ValueError if the word is not an absolute path. Also raises it if the path is
+    below a directory of the file system or of bob (such as lost+found), because bob does not look at such directories
+    after a crash."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"the path {word!r} must not contain {'..' if '..' in names else '.'}")
@@ -107,8 +108,9 @@ def _as(word: str) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A kind of word. ``read`` returns the value of a word; if ``fields`` is more than 1, the value is a tuple for so
-    many fields. ``write`` returns the word for a value; None means that the word is left out."""
+    """A kind of word in the language, such as a path or an owner. ``read`` returns the value for a word. ``write``
+    returns the word for a value, or None if the word is left out. ``fields`` is the number of fields of the operation
+    that get their values from the word. If it is not 1, ``read`` returns a tuple of so many values."""
 
     read: Callable[[str], Any]
     write: Callable[..., str | None] = str
@@ -140,8 +142,9 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The written form of an operation. ``names`` are the fields of the operation that the words after the verb give.
-    All operations of this form have the same values in the other fields; ``fixed`` has these values."""
+    """The written form of an operation: a verb, and then words. The words give the values of some fields of the
+    operation, whose names are ``names``. The other fields have the same values in all operations of this form;
+    ``fixed`` has these values."""
 
     verb: str
     usage: str

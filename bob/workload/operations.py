@@ -27,7 +27,7 @@ class Create:
 
 
 class Special(StrEnum):
-    """Special files that mknod(2) makes. Devices have the number 7:11."""
+    """Special files that mknod(2) makes. The files for devices have the device number 7:11 (major and minor)."""
 
     FIFO = "fifo"
     SOCKET = "socket"
@@ -49,8 +49,8 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """The creation of an unnamed file (O_TMPFILE) in the file system of directory ``path``. The file stays open under
-    the name ``handle``."""
+    """The creation of a file without a name (O_TMPFILE) in the file system of directory ``path``. The file stays open.
+    Later operations use ``handle`` instead of a path for it."""
 
     path: str
     handle: str
@@ -114,7 +114,8 @@ class Allocation(StrEnum):
 
     @property
     def grows(self) -> bool:
-        """Return whether the operation grows a shorter file to the end of the range."""
+        """Return whether fallocate(2) with this mode makes a file longer if the allocated range ends beyond the end of
+        the file."""
         return self in (Allocation.GROW, Allocation.ZERO)
 
 
@@ -265,7 +266,8 @@ NAMES = "path", "old", "new", "source"  # the fields of operations that contain 
 
 
 def names_of(operation: Operation) -> list[str]:
-    """Return the paths and handles of ``operation``, without the target of a symbolic link."""
+    """Return the paths and handles that occur in ``operation``. The target of a symbolic link does not count as a
+    path."""
     return [getattr(operation, name) for name in NAMES if hasattr(operation, name)]
 
 
@@ -291,9 +293,10 @@ class Finish:
     """The end of a recording, after the workload's operations. It is ``operations`` (an fsync, sync ...), or
     ``natural`` writeback until nothing is dirty and the block layer is quiet.
 
-    The kernel does periodic work, such as commits of a journal. A ``phase`` shifts this work to another time in the
-    recording. ``phase`` seconds before the first operation, bob makes an unrelated small write, which opens a
-    transaction (docs/facts.md: natural writeback has phases)."""
+    The kernel does periodic work, such as commits of a journal, and it may come before, between or after the operations
+    of the workload. With ``phase``, bob can choose when. ``phase`` seconds before the first operation, bob makes an
+    unrelated small write. This opens a transaction, and the kernel commits it a fixed time later (docs/facts.md:
+    natural writeback has phases)."""
 
     name: str
     operations: tuple[Operation, ...] = ()
@@ -311,8 +314,9 @@ NATURAL = Finish("natural", natural=True)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An initial tree (durable before the recording), the operations, a finish, the time of the crash, and the pattern
-    of the data."""
+    """A workload. ``setup`` makes the initial tree, which is durable before the recording begins. bob records the
+    ``operations``, and then the ``finish``. ``at`` says at which times crashes may come. ``pattern`` is the version of
+    the pattern that the operations write as data."""
 
     name: str
     setup: tuple[Operation, ...]

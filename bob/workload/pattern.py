@@ -1,8 +1,9 @@
 r"""The pattern of written data, which shows in every few bytes which operation wrote them.
 
-A byte depends on the operation, on the offset in the file, and on the operation's *shade*, an alphabet that
-distinguishes writes to one place (:mod:`bob.workload.shades`). *Cells* of 16 printable bytes are aligned to the file
-offset::
+A byte depends on the operation, on the offset in the file, and on the operation's *shade*. A shade replaces each
+character by another one, so that two operations that write to the same place write different bytes
+(:mod:`bob.workload.shades`). The data consists of *cells* of 16 bytes, which begin at multiples of 16 in the file.
+These are examples of cells::
 
     [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
     [012C:00001A:7F]    operation 300: numbers from 128 on have four digits
@@ -10,8 +11,9 @@ offset::
     \pq14;11112B;8G^    operation 3 in shade 1, where another operation wrote in shade 0
     <stale--medium!>    never written: the contents of the device before mkfs
 
-So bob can recognise any range, with unaligned ends, as data of operation k, zeros, stale medium or none of these. Old
-recordings and witnesses have cells like ``<op03:00001a:7f>``. All operations in them have one shade, ``UNSHADED``.
+So bob can tell for any range of bytes, even one that begins or ends within a cell, what it is: data of a certain
+operation, zeros, stale medium, or something else. Old recordings and witnesses have cells like ``<op03:00001a:7f>``.
+In them, all operations have the same shade, ``UNSHADED``.
 """
 
 import re
@@ -57,7 +59,8 @@ _DIGITS = [6, 7, 8, 9, 10, 11, 13, 14]
 
 
 class PatternCell(NamedTuple):
-    """The operation of a cell, the cell's file offset (bytes), and the shade."""
+    """The content of a cell (16 bytes of data). ``operation`` is the number of the operation that wrote it, ``offset``
+    is the place in the file for which it was written (bytes), and ``shade`` is the shade of this operation."""
 
     operation: int
     offset: int
@@ -79,8 +82,8 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return, for each possible byte, the shade that turns ``character`` at ``position`` of a cell into that byte. The
-    number is below 0 if no shade does."""
+    """Return a table with 256 numbers, one for each value of a byte. The number is the shade in which ``character``, at
+    ``position`` of a cell, is written as this byte. It is below 0 if there is no such shade."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
@@ -114,12 +117,13 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
 
 
 def stale(length: int) -> bytes:
-    """Return ``length`` bytes of a medium as it was before mkfs, from the beginning of a cell on."""
+    """Return the first ``length`` bytes of the stale medium: the content that bob gives a device before mkfs."""
     return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
 
 
 def operations_in(data: bytes) -> frozenset[int]:
-    """Return the operations whose whole cells occur in ``data``, at any offset."""
+    """Return the numbers of the operations that wrote at least one whole cell of ``data``. The cells may begin at any
+    offset."""
     numbers: set[int] = set()
     start = position = 0
     while position < len(data):
@@ -135,8 +139,9 @@ def operations_in(data: bytes) -> frozenset[int]:
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
-    """Return how many bytes of ``data`` from ``position`` on are what the operation of ``cell`` writes there. The
-    answer is the length of a block, of a sector, or 0."""
+    """Return how much of ``data``, from ``position`` on, is data of one operation without a gap. The first cell there
+    is ``cell``. The answer is the length of a block if a whole block is such data, else the length of a sector if a
+    sector is, else 0."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
         if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):
@@ -219,8 +224,8 @@ def describe(data: bytes, offset: int = 0) -> str:
     (3,584 B)"``.
 
     Contents of the initial tree are ``initial data``. A cell that belongs to another offset is ``misplaced``. Bytes
-    that are neither data, zeros nor stale medium are ``unknown``. If the source of a few bytes is ambiguous, they count
-    as neighbouring bytes do."""
+    that are neither data, zeros nor stale medium are ``unknown``. A few bytes may fit two sources. Then bob takes the
+    source of the bytes beside them."""
     known = blake2b(data, digest_size=16).digest(), len(data), offset
     if known not in _DESCRIBED:
         if len(_DESCRIBED) == MOST_DESCRIBED:
@@ -286,8 +291,9 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
     """Return the two sources of ``piece``, one after the other, each with its number of bytes. ``piece`` is in one
-    cell, and holds the end of one source and the beginning of the next. Without ``near``, the cells before and after
-    it, it might look like data of a third operation, since digits of two operations can form another number."""
+    cell, and holds the end of one source and the beginning of the next. ``near`` are the cells before and after
+    ``piece``. bob needs them, because the digits of two operations together may look like the number of a third
+    operation."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])

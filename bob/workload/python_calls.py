@@ -25,7 +25,8 @@ class RefusedCall(OSError):
 
 class Stopped(BaseException):
     """The exception that ends a run of a Python file from within a call. ``except Exception`` does not catch it.
-    ``error`` is the mistake in the file. It is None if the file has no mistake, but bob needs no more of the run."""
+    ``error`` is the mistake in the file. ``error`` is None if the file has no mistake. In that case bob itself ended
+    the run, because it does not need the rest."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
@@ -34,8 +35,9 @@ class Stopped(BaseException):
 
 class SimulatedFileSystem:
     """The object ``fs`` in one run of the Python file ``name``. It begins with the tree that the operations ``setup``
-    make. If a mistake or bob ended the run early, ``stopped`` is the exception that did this, otherwise None. Even a
-    file that catches every exception cannot hide it."""
+    make. If the run ended early, because of a mistake or because bob ended it, ``stopped`` is the exception that ended
+    it; otherwise None. bob looks at ``stopped``, so it knows of the exception even if the file catches every
+    exception."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
@@ -91,8 +93,9 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return everything that the crash states depend on, except for the layout on the disk. This is the tree at the
-        last sync of all files, and the operations after that sync."""
+        """Return everything that decides which trees a crash now may leave, except for the layout on the disk. The
+        result has the tree at the last sync of all files, without the written bytes, and the operations after that
+        sync."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 

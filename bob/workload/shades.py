@@ -4,13 +4,13 @@ An operation writes cells of 16 characters (:mod:`bob.workload.pattern`). In *sh
 replaced by the n-th character after it in an alphabet. The alphabet of a position in the cell has all printable
 characters but one: the character that the stale medium has at that position. So no byte is zero or stale.
 
-Suppose that two operations with different shades write to the same place. Wherever their plain cells have the same
-character, the shades make it two different bytes. But their plain cells also have different digits, from the numbers of
-the operations, and the shades may turn two different digits into the same byte. In that case one of the operations
-takes a further shade.
+Suppose that two operations with different shades write to the same place. Without shades, their cells would have the
+same characters at most positions, and the shades turn these into different bytes. But the cells also have digits from
+the numbers of the operations, and these digits may differ. The shades may turn two different digits into the same byte.
+In that case bob takes a further shade for one of the operations.
 
-From shade ``ALPHABET`` on, the shades repeat with the highest bit of each byte set. Operations begin at shade 0, which
-is plain text. Operations of the initial tree begin at shade 32."""
+There are ``ALPHABET`` shades of printable characters. As many further shades have the same bytes with the highest bit
+set. Operations begin at shade 0, which is plain text. Operations of the initial tree begin at shade 32."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """Return ``part`` of a cell without its ``shade``. ``position`` is where the part begins in the cell. A byte that
-    the shade cannot have becomes 0."""
+    """Return ``part`` of a cell as it would be in shade 0, which is plain text. ``part`` is written in ``shade``, and
+    begins at ``position`` of the cell. A byte that never occurs in this shade at its position becomes 0."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -79,7 +79,8 @@ class _WrittenRange(NamedTuple):
 
 
 class Shades:
-    """The choice of the shades of a workload's operations, in order. Each shade depends only on earlier operations."""
+    """Chooses a shade for each operation of a workload, one operation after the other. The choice depends only on
+    earlier operations."""
 
     def __init__(self) -> None:
         self._shifted: set[Hashable] = set()
@@ -87,12 +88,14 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """Return the shade in which operation ``number`` writes ``length`` bytes of ``thing`` at offset ``start``.
-        ``word`` has the four characters of the operation's number in its cells.
+        """Return the shade in which operation ``number`` writes ``length`` bytes at offset ``start``. ``thing`` is the
+        file (or the attribute of a file) that it writes to. ``word`` has the four characters in each cell that stand
+        for the operation's number.
 
-        Every written byte differs from the bytes of earlier writes to the same place. If the range is too short for a
-        whole cell, its bytes also differ from all other writes, as long as there are enough shades. Raises ValueError
-        if no shade remains."""
+        Every written byte differs from the bytes of earlier writes to the same place. A range may be too short for a
+        whole cell. Then bob looks for a shade in which its bytes also differ from all other writes, in any file. If no
+        such shade is free, bob does without this second condition. Raises ValueError if no shade meets the first
+        condition."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ
@@ -150,8 +153,8 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """Return the shades that a write with the characters ``word`` in its cells cannot take. In each of these shades,
-    some byte of its cells would be equal to the byte at the same position in the cells of ``others``."""
+    """Return the shades that are not free for a write with the characters ``word`` in its cells. In such a shade, some
+    byte of the write would be equal to the byte at the same position in the cells of one of the writes ``others``."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

@@ -1,6 +1,7 @@
-"""The simulation of a workload in memory. It refuses operations that a kernel would refuse. It returns the bytes that
-bob's agent in the guest writes, and the history of the files without a crash. The presence oracle, which finds out what
-survived a crash, compares the files after the crash with that history."""
+"""The simulation of a workload in memory, which refuses operations that a kernel would refuse. It finds out which bytes
+bob's agent in the guest has to write, and what the files contain after each operation if there is no crash (the
+history). The presence oracle, which finds out what survived a crash, compares the files after the crash with this
+history."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,8 +21,8 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024  # a limit, since the history keeps each 
 
 
 class RefusedError(UsageError):
-    """The error of an ``operation`` that a file system would refuse; ``why`` is the reason. If ``is_too_large``, only
-    bob refuses the operation."""
+    """The error of an ``operation`` that a file system would refuse; ``why`` is the reason. If ``is_too_large``, a file
+    system would accept the operation, but bob does not allow files of that size."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
@@ -34,8 +35,9 @@ class _TooLarge(ValueError):
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
-    """Return the history of ``workload``, and then its setup and its operations, as bob's agent performs them. Raises
-    RefusedError for an operation that a file system would refuse."""
+    """Return three things: the history of ``workload``, the operations of its setup, and its own operations. The
+    operations are in the form in which bob's agent performs them, with the bytes to write. Raises RefusedError for an
+    operation that a file system would refuse."""
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     system.data.clear()
@@ -69,9 +71,10 @@ def _made(
 
 
 class Simulation:
-    """A workload that is still being written. ``setup`` has made the initial ``tree``, and the operations ``done`` so
-    far have changed it. Raises RefusedError for a setup that a file system would refuse, and UsageError for a setup
-    with too many operations."""
+    """The simulation of a workload that the caller builds, one operation after the other. The operations ``setup`` have
+    made the initial tree. ``done`` are the operations after the setup, up to now, and ``tree`` is the tree after them.
+    Raises RefusedError for a setup that a file system would refuse, and UsageError for a setup with too many
+    operations."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self._name, self.setup, self.done = name, tuple(setup), list[Operation]()

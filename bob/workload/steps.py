@@ -19,7 +19,8 @@ _WORDS = {
 
 
 def place_of(step: str, workload: Workload) -> str:
-    """Return words that say where ``step`` is, as in "in operation 1 (truncate /f 100)"; empty for an unknown step."""
+    """Return words that say what the guest was doing when it printed ``step``, as in "in operation 1 (truncate /f
+    100)". Return an empty string for an unknown step."""
     if not (match := _OPERATION.fullmatch(step)):
         return _WORDS.get(step, "")
     number, when = int(match[1]), "in" if match[2] == "begin" else "after"
