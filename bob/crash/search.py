@@ -104,9 +104,9 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def exhaustive(self) -> str | None:
-        """The kind of legal states that the candidates so far cover completely. A state is covered if the search has
-        generated it, and a candidate has the same contents. "writes" means that all states of whole writes are covered.
-        "sectors" means that all states are covered, torn ones included. None means neither."""
+        """The largest kind of legal states that the search covers completely so far. "sectors" means that it covers all
+        legal states, torn ones included. "writes" means that it covers all states of whole writes. None means neither.
+        The search covers a state if it has generated the state, and a candidate has the same contents."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

@@ -134,9 +134,10 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return ``effects`` with the inode numbers that files have in the trees of a model. In these trees, all files that
-    the program ever had have different numbers. A real file system may give the number of a removed file to a new
-    file."""
+    """Return a copy of ``effects`` (what each system call of the program changes) in which the files have other inode
+    numbers: those of the trees that bob makes from a model. In these trees, two files of the program never have the
+    same number, even if one was removed before the other was made. A real file system may give the number of a removed
+    file to a new file."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 

@@ -161,8 +161,10 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return a unit for each name that calls change, and for each file in ``located`` that a call made. Leave out a
-    name if bob does not know whether its directory is in ``tree``. The arguments are as in :func:`signs_of`."""
+    """Return, for each name that calls change, what ``tree`` shows about it (a :class:`NameUnit`): after which of these
+    calls it may have its present value. Leave out a name if bob does not know whether its directory is in ``tree``.
+    Also return a unit for each file in ``located`` that a call made, which says only that the file exists. ``located``
+    maps the number of each file to its path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})

@@ -83,8 +83,9 @@ def title(name: str) -> str:
 
 
 def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
-    """Return the meanings of properties in words, by the name of the property. The properties are those of ``columns``
-    and those that bob's shipped probes ask about. A probe whose file cannot be read is left out."""
+    """Return the meaning of each property in words, by the name of the property. The properties are those of
+    ``columns``, and those that are declared in the probe files that bob ships (TOML files, one for each row of its
+    table). Leave out a property whose file cannot be read."""
     found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
     for path in sorted(shipped("probes").glob("*.toml")):
         with suppress(OSError, ValueError):
