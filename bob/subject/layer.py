@@ -216,8 +216,8 @@ def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ..
 
 
 def stack_words(disks: int, made: Sequence[Layer]) -> list[str]:
-    """Return the names of the layers ``made``, from the top down, each name once. ``disks`` is the number of disks
-    below the layers. Joined by commas, the names are the argument ``words`` of :func:`stack`."""
+    """Return the names of the layers ``made``, from the top down, one name for each level of the stack. ``disks`` is
+    the number of disks below the layers. Joined by commas, the names are the argument ``words`` of :func:`stack`."""
     words, number = [], disks + len(made) - 1
     while number >= disks:
         words.append(made[number - disks].name)

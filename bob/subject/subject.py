@@ -72,9 +72,9 @@ class Subject:
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets old contents of blocks, and bob knows where the log is on the disk (which it knows
-        only if there are no layers). Recovery forgets the old content of a block if it makes the same block of it as of
-        the new content."""
+        """Whether recovery forgets the old contents of blocks, and bob knows where the log is on the disk. Recovery
+        forgets the old content of a block if the block after recovery is the same, whether the disk had its old or its
+        new content before. If there are layers, bob does not know where the log is."""
         return self.fs.forgets and not self.layers
 
     @property

@@ -59,9 +59,9 @@ class ShownState:
     """A crash state of the recording ``case`` that breaks ``claim``. ``evidence`` is a line of text that says how the
     state breaks the claim. ``causes`` are the indexes of the writes that decide: if a single one of them had another
     fate, the claim would hold. ``all_lost`` says whether the earliest crash, which loses all pending writes, also
-    breaks the claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree. If the
-    claim says that one operation persists before another, ``is_clear`` is False when the later operation is on the disk
-    only in part. In all other cases ``is_clear`` is True."""
+    breaks the claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree.
+    ``is_clear`` is False if the claim says that one operation persists before another, and the state perhaps has only a
+    part of the later operation. In all other cases ``is_clear`` is True."""
 
     case: Case
     state: CrashState

@@ -1,7 +1,7 @@
 """The traits of a witness, which describe how it breaks a property. Each trait is a set of words from a fixed list. bob
 compares the traits with known reasons for violations. The traits follow from the witness alone: its claim, its tree,
-its workload, and for each write whether it was lost, kept or torn. A trait without a meaning for this witness has the
-single word ``nothing``: for example the later operation, if the property does not order two operations."""
+its workload, and for each write whether it was lost, kept or torn. If a trait has no other word, it has the word
+``nothing``. For example, the trait for torn blocks has it if no block is torn."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
