@@ -35,7 +35,7 @@ class Context:
 
     @property
     def workload(self) -> Workload:
-        """The workload. Raises TypeError if the work is the run of a program, which is no workload."""
+        """The workload. Raises TypeError if the work is the run of a program."""
         return workload_in(self.work)
 
 
@@ -59,7 +59,8 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AfterMount:
-    """A view that has only the tree after the mount. It has no complaints, and its other methods raise LookupError."""
+    """A view that has only the tree after the mount. It lists no complaints, and its other methods raise
+    LookupError."""
 
     observation: Observation
 
@@ -131,8 +132,8 @@ class Claim(ABC):
     @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
         """Return the evidence of a breach in one line; None if ``view`` does not break the claim. A state that does not
-        mount breaks only claims about mounting. bob may have repaired such a state; then the tree in ``view`` is the
-        tree after the repair, and does not count."""
+        mount breaks only claims about mounting. If bob has repaired such a state, ``view`` has the tree after the
+        repair. That tree does not count."""
 
     def kept(self, view: View, context: Context) -> bool:
         """Return whether ``view`` certainly keeps the claim. If bob cannot see enough of the view, it neither keeps nor

@@ -65,7 +65,7 @@ class Idempotent(Claim):
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
     """Return the verdict on the crash states of one recovery. Also return the state that shows a violation best, with
     the violation in words. ``expected`` is the tree after the same recovery without a crash, which bob saw in another
-    guest. A state that does not mount is counted, but it is no violation of this claim."""
+    guest. A state that does not mount is counted, but does not violate this claim."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}

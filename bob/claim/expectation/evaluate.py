@@ -246,7 +246,7 @@ def _content_is(wanted: Content, found: bytes, history: History) -> bool:
         start, stop = (within.start, within.stop) if within else (offset, offset + length)
         return found[start:stop] == data[start - offset : stop - offset]
     file = _kept(what, wanted.name.path, history)
-    assert file is not None  # check() has raised an error if there is none
+    assert file is not None  # check() has raised an error if the file is missing
     if wanted.prefix:
         return file.startswith(found)
     return found[within.start : within.stop] == file[within.start : within.stop] if within else found == file

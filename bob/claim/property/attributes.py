@@ -15,7 +15,7 @@ _OWN_LINKS = 2  # the name in the directory above, and the directory's own ``.``
 
 class Attributes:
     """Expected attributes of files and directories. They come from the ``statuses`` (mode, owner, time, link count) of
-    the names before and after the operations. If a name has no status, no attributes are expected of it."""
+    the names before and after the operations. No attributes are expected of a name without a status."""
 
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]

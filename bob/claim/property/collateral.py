@@ -27,7 +27,7 @@ from bob.workload.pattern import describe, operations_in
 class Damage:
     """Something in an observation that cannot be if every operation happened in full or not at all. ``suspects`` are
     the numbers of operations. If there are suspects, one of them was done only in part, or did more than it should.
-    ``part`` says which part of the suspects' effect is damaged. It is None for collateral damage: damage to something
+    ``part`` says which part of the suspects' effect is damaged. None stands for collateral damage: damage to something
     that no operation was to change."""
 
     suspects: frozenset[int]
@@ -178,7 +178,7 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 def _constant_links(history: History) -> dict[int, int]:
     """Return the files whose number of names is the same at all steps of the history, each with that number. Steps
-    where the file has no name do not count."""
+    where no name refers to the file do not count."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():

@@ -5,7 +5,7 @@ A crash may leave out or tear any operation. So a byte shows one of four facts a
 * AFTER: only k can have put it there.
 * BEFORE: k did not put it there. It is from the initial file or an earlier operation, or in a hole that another
   operation left.
-* EITHER: the byte would be the same with k and without it.
+* EITHER: with or without k, the byte would be the same.
 * NEITHER: only a torn k explains it.
 
 If only a torn operation explains a byte, but other operations wrote there as well, bob cannot say which of
@@ -224,10 +224,10 @@ class FileStory:
         """Yield the ranges of ``found`` that have wrong bytes although no operation wrote data there. No set of
         operations explains these bytes, even if some operations are torn.
 
-        With each range come the operations that affect it in another way, such as by a truncation. If there are none,
-        all operations that change the file come with it. Some bytes lie behind the initial end of the file, or behind
-        an offset where an operation truncates it. Such a byte may be zero or have its initial value, since a crash may
-        leave only a part of a truncation."""
+        With each range come the operations that affect it in another way, such as by a truncation. If no operation
+        affects a range, all operations that change the file come with it. Some bytes lie behind the initial end of the
+        file, or behind an offset where an operation truncates it. Such a byte may be zero or have its initial value,
+        since a crash may leave only a part of a truncation."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):

@@ -49,7 +49,7 @@ class WorkloadVerdict:
     """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. For the
     verdict FAILS, ``violations`` is the number of states that break the property. ``showing`` has the explored states
     among them, and ``evidence`` the one that shows the breach best. For the verdict HOLDS, ``unknown_torn`` is the main
-    cause why torn states are not explored; it is None if most torn states are explored."""
+    cause why torn states are not explored. None says that most of them are explored."""
 
     verdict: Verdict
     states: States
@@ -235,7 +235,7 @@ class JudgedCase:
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
-        """Return whether ``state`` is known to satisfy ``prop``. If ``prop`` is None, return whether it is known to
+        """Return whether ``state`` is known to satisfy ``prop``. Without ``prop``, return whether the state is known to
         mount."""
         outcome = self._outcomes.get(state)
         if outcome is None or outcome not in self._readings:

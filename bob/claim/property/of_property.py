@@ -24,8 +24,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OfProperty(Judgeable):
-    """The claim that property ``name`` holds for the operations of ``question``. ``declared`` is the property; it is
-    None if neither bob nor the witness defines it."""
+    """The claim that property ``name`` holds for the operations of ``question``. ``declared`` is the property, or None
+    if neither bob nor the witness defines it."""
 
     name: str = field()  # a field, since the default would be Claim's property of that name
     question: Question = field()

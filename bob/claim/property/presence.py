@@ -1,8 +1,9 @@
 """The presence oracle, which decides whether nothing, a part or all of operation k is in an observation.
 
-An operation's effect consists of parts. A part may be that a name refers to a certain file or directory, or that a file
-has a certain size, certain bytes or a certain attribute. For each part, the oracle asks which sets of operations would
-leave what bob observed (:mod:`bob.claim.property.contents` and ``possible``). The answer is a *fact*:
+An operation's effect consists of parts. One part, for example, is that a name refers to a certain file or directory.
+Another part is that a file has a certain size, certain bytes or a certain attribute. For each part, the oracle asks
+which sets of operations would leave what bob observed (:mod:`bob.claim.property.contents` and ``possible``). The answer
+is a *fact*:
 
 * AFTER: only sets with operation k would leave it.
 * BEFORE: only sets without k would leave it.

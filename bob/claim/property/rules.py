@@ -51,8 +51,8 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table of properties. It is about operations whose class is in ``subjects`` (such as appends),
-    whose reach is in ``spans`` (in a sector, in a block, or over several blocks), and whose changes are of ``kinds``.
+    """One row of the table of properties. It is about operations whose class is in ``subjects`` (such as appends).
+    Their reach must be in ``spans`` (in a sector, in a block, or over several blocks), and their changes of ``kinds``.
     An empty field allows all. With ``kinds``, atomicity and ordering are only about operations that make a single
     change. If the property lists ``relations``, two changes must have a listed relation. For an ordering, these are the
     changes of its two operations. For durability, they are the change and the target of ``call``."""
@@ -238,8 +238,9 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage to a file that has a range which fallocate(2) shifted; None if there is none. The damage counts
-    only if operation ``number`` is one of its suspects, and if ``prop`` requires that all of them are durable."""
+    """Return damage to a file that has a range which fallocate(2) shifted, or None without such damage. The damage
+    counts only if operation ``number`` is one of its suspects, and if ``prop`` requires that all of them are
+    durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -253,8 +254,8 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage that operation ``number`` may have done; None if there is none. If several operations may have done
-    it, the damage counts only if ``prop`` is about each of them."""
+    """Return damage that operation ``number`` may have done, or None without such damage. If several operations may
+    have done it, the damage counts only if ``prop`` is about each of them."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
@@ -262,7 +263,7 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """Return damage that breaks the property "collateral"; None if there is none. Two sorts of damage count.
+    """Return damage that breaks the property "collateral", or None without such damage. Two sorts of damage count.
 
     The first sort is damage to things that no operation was to change. If it has a single suspect, and this operation
     has an atomicity property, the damage breaks the atomicity property instead, and does not count here.

@@ -1,6 +1,6 @@
 """The sentence that explains to people a crash that breaks a property. It comes from the crash's time line (its events
-in order) and from the *question*, which says for which operations the property should hold. The sentence claims no more
-than the time line shows (:mod:`bob.story.decisive`)."""
+in order) and from the *question*, which names the operations that the property should hold for. The sentence claims no
+more than the time line shows (:mod:`bob.story.decisive`)."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """The words for calls, for the parts of changes that calls make durable, and for units of changes. For example,
-``fsync-file`` is a call, and ``entry`` is a part. Names of rows in a table of properties are made of these words
-(``fsync-file.entry``). So are the names of clauses (``durable fsync-file entry``). A clause is one promise in a model
-of a file system."""
+``fsync-file`` is a call, and ``entry`` is a part. The names of rows in a table of properties (``fsync-file.entry``) and
+the names of clauses (``durable fsync-file entry``) are made of these words. A clause is one promise in a model of a
+file system."""
 
 from enum import StrEnum
 
@@ -30,7 +30,7 @@ class What(StrEnum):
     was made with, and ``names`` are its links and renames. If the target is a directory, ``entries`` are the names in
     it. ``parent`` is the entry of the target's parent directory. Parts that begin with ``other`` belong to all earlier
     changes of other files and directories. ``other-appends`` stands for all changes of their sizes. A part belongs to
-    every file if the call has no target, or is ``returned`` (the return of any operation).
+    every file if the call is without a target, or is ``returned`` (the return of any operation).
 
     Three parts occur only in names of rows, not of clauses: ``new-entries``, ``moved-entries`` and ``everything``.
     ``moved-entries`` are the names in a directory that changed by a rename, a link or a removal."""
