@@ -55,7 +55,7 @@ class ProgramOptions:
 
 
 class AppCommands(Commands):
-    """A group in which ``bob app NAME`` means ``bob app run NAME`` unless NAME is a command."""
+    """A group that reads ``bob app NAME`` as ``bob app run NAME``, unless NAME is a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:

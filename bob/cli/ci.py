@@ -75,7 +75,7 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Print ``result``, write it into ``json_file`` unless that is None, report it to a CI, and return the exit code.
+    """Print ``result``, write it into ``json_file`` (if given), report it to a CI, and return the exit code.
     ``is_wrong`` says that a failure is an error, and not only a warning (:func:`tell`)."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
@@ -98,8 +98,8 @@ def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``junit_file``, unless it is None. On GitHub, annotate each point (the answer to one question) that failed
-    or is unknown. A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
+    """Write ``junit_file`` (if given). On GitHub, annotate each point (the answer to one question) that failed or is
+    unknown. A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
     if junit_file is not None:
         write_text(junit_file, to_junit(suites), "--junit")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]

@@ -38,7 +38,7 @@ _OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".pa
 
 
 class ResultKind(Enum):
-    """A kind of result. Its value lists the formats in which bob can write it."""
+    """A kind of result. Its value lists the formats that bob can write it in."""
 
     TABLES = (*ENDINGS, SITE)
     QUESTION = ("table", "json", "html", "junit", SITE)

@@ -82,8 +82,8 @@ def paper(file: io.StringIO, width: int | None = None) -> Screen:
 
 
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
-    """Write ``result``, whose files are in ``run``, into ``json_file`` unless that is None. Print the result, unless
-    the JSON goes to stdout."""
+    """Write ``result``, whose files are in ``run``, into ``json_file`` (if given). Print the result, unless the JSON
+    goes to stdout."""
     if json_file is not None:
         write_json(json_file, to_json(result))
     if not is_stdout(json_file):
@@ -91,8 +91,8 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
 
 
 def present(json_file: Path | None, document: Any, show: Callable[[Screen], None]) -> None:
-    """Write ``document`` into ``json_file`` unless that is None. Call ``show``, which prints for people, unless the
-    JSON goes to stdout."""
+    """Write ``document`` into ``json_file`` (if given). Call ``show``, which prints for people, unless the JSON goes to
+    stdout."""
     if json_file is not None:
         write_json(json_file, document)
     if not is_stdout(json_file):
@@ -153,7 +153,7 @@ def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
 
 def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option: str) -> None:
     """Write ``pages`` into ``folder``, each at its path, and make the folders. Error messages name ``option``, the
-    option with which the user named the folder."""
+    command-line option that gave the folder."""
     for place, text in pages:
         file = folder / place
         try:

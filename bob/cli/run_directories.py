@@ -30,8 +30,8 @@ def check_resumed(context: click.Context) -> None:
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
     """Run the body of a ``with`` statement, which makes a run in ``folder`` (None: a new folder in bob-runs). If Ctrl-C
-    ends the body, raise Interrupted with a hint about the files that are kept. Raise UsageError if ``folder`` is None
-    and bob cannot make that new folder."""
+    ends the body, raise Interrupted with a hint about the files that are kept. Raise UsageError if bob needs a new
+    folder, but cannot make it."""
     check_runs(folder)
     begun = Begun(folder, RUNS)
     try:

@@ -77,7 +77,7 @@ class Tally:
 
     @property
     def speed(self) -> float:
-        """Recent tries per second, without the time in which the guests start."""
+        """Recent tries per second. The time that the guests need to start does not count."""
         if not self._seen:
             return 0.0
         (began, before), now = self._seen[0], self._clock()
@@ -85,8 +85,8 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated seconds until all work is done. It is None if all is done, or if bob cannot estimate it.
-        Without an earlier run, the estimate is an upper bound until one workload is done."""
+        """The estimated seconds until all work is done (None: it is done, or bob cannot estimate the time). Without an
+        earlier run, the estimate is an upper bound until one workload is done."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()
