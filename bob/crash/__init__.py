@@ -1,2 +1,2 @@
-"""The legal crash states (states that the disk may be in after a crash), bob's order of search among them, and the
-content of the medium in each state (docs/design.md, section 3)."""
+"""The legal crash states: the states that the disk may be in after a crash. The package also has bob's order of search
+among them, and the content of the medium in each of them (docs/design.md, section 3)."""

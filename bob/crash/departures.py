@@ -32,7 +32,7 @@ def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, i
     """Return how many writes make the state differ from its nearest clean prefixes. Then return the lengths of the
     shortest and the longest of these prefixes."""
     kept, torn = set(state.kept), dict(state.torn)
-    # The prefix of length 0 has no write, so each write of the state is one too many.
+    # The prefix of length 0 is empty, so each write of the state is one too many.
     away = here = sum(index in kept or index in torn for index in pending)
     shortest = longest = 0
     for length, index in enumerate(pending, start=1):

@@ -96,8 +96,7 @@ class LandedSector(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
     """The state at a growth point that lacks all pending writes. ``vector`` is its vector, and ``entries`` are the
-    entries of pending writes. ``visible`` marks those entries that no later durable write hides. If it is None, all are
-    visible."""
+    entries of pending writes. ``visible`` marks those entries that no later durable write hides (None: all entries)."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -156,8 +155,8 @@ class Composer:
         """Return four arrays. The first two have one row for each of ``sectors``. The first says what the floor writes
         there (0: nothing, n + 1: payload sector n). If the floor writes there, the second has the digest of the sector
         in the base, and otherwise zeros. The last two arrays are about those sectors that only the floor covers, and
-        where it differs from the base. The third has their numbers, and the fourth has the digests of what the floor
-        writes there."""
+        where it differs from the base. The third has the numbers of these sectors, and the fourth has the digests of
+        the contents that the floor writes there."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():
@@ -174,7 +173,7 @@ class Composer:
         return self._payload.contents.take(vector)
 
     def content(self, place: int, number: int) -> bytes:
-        """Return the 512 bytes in the sector ``sectors[place]`` of those states for which :meth:`contents` has
+        """Return the 512 bytes that the sector ``sectors[place]`` has in each state where :meth:`contents` gives
         ``number`` at index ``place``."""
         return self._payload.sector(number - 1) if number else self._ground(int(self.sectors[place]))
 

@@ -1,4 +1,4 @@
-"""The plan for the exploration of a trace's crash states. It has the legal states, the order in which bob tries them,
+"""The plan for the exploration of a trace's crash states. It has the legal states, the order that bob tries them in,
 and their contents. A plan may also be only about crashes in the last part of the trace."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 class Plan:
     """The crash states of one trace. ``legal`` has the legal states of whole writes. ``parts`` also has the legal
     states with torn writes. If the plan is only about crashes in the last part of the trace, ``earlier`` is the number
-    of growth points (times when the set of possible states changes) before that part."""
+    of growth points before that part. A growth point is a time when the set of possible states changes."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0

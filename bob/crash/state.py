@@ -21,7 +21,8 @@ TornWrites = tuple[tuple[int, Ranges], ...]  # by the index of a write: some of 
 class CrashState:
     """A crash state at the growth point number ``point`` (a time when the set of possible states changes). The medium
     has all writes that are durable at that time. ``kept`` has the pending writes (indexes, ascending) that the medium
-    has as a whole. ``torn`` has the pending writes of which it has only some atomic units."""
+    has as a whole. ``torn`` has the pending writes that the medium has only in part: some of their atomic units, but
+    not all."""
 
     point: int
     kept: tuple[int, ...] = ()
@@ -40,8 +41,8 @@ class WritePiece:
 def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
-    """Return the pieces of writes that are on the medium in ``state``, durable writes included, in the order in which
-    they landed on the base."""
+    """Return the pieces of writes that are on the medium in ``state``, durable writes included. The pieces are in the
+    order of their arrival on the base."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []

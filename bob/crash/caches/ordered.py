@@ -14,9 +14,9 @@ from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest time of which this is certain: no crash in the window loses a write that completed by then. It
-    is the submission of a flush or the completion of an FUA write, if that flush or write completed before the window.
-    If there is none, return a time before all writes."""
+    """Return the latest time T that is certainly safe: no crash in the window loses a write that completed by T. T is
+    the submission of a flush or the completion of an FUA write, if that flush or write completed before the window.
+    Without such a flush or write, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]
