@@ -56,9 +56,9 @@ def has_no_name(call: SystemCall, place: int) -> bool:
 
 class KernelCopy(NamedTuple):
     """A copy that the kernel makes from one open file to another. ``out_of`` and ``into`` are the indexes of the
-    arguments that have the two descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on. If
-    ``begin`` is None, the copy reads at the position of the file that it reads, and advances this position. If
-    ``start`` is None, the same holds for the file that it writes."""
+    arguments that have the two descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on. None
+    for ``begin`` means that the copy reads at the position of the file that it reads, and advances this position. None
+    for ``start`` means the same for the file that it writes."""
 
     out_of: int
     into: int

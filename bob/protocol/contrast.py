@@ -1,7 +1,7 @@
-"""Find out what a program relies on (its *reliances*), for example that one call persists before another. bob compares
-a crash state that the program's checker refuses with states that the checker accepts after the same output (OSDI'14,
-section 3). For each call of the program, a *presence* says how much of the call's effect is in a crash state: NONE,
-PARTIAL or FULL. It is UNDECIDED if the state does not show this.
+"""Find out what a program relies on (its *reliances*), for example that one call persists before another. For this, bob
+compares a crash state that the program's checker refuses with states that the checker accepts after the same output
+(OSDI'14, section 3). For each call of the program, a *presence* says how much of the call's effect is in a crash state:
+NONE, PARTIAL or FULL. It is UNDECIDED if the state does not show this.
 
 bob looks for the accepted state that differs least from the refused state and has the effects of more calls. The
 additional calls are *missing* in the refused state. bob also looks for the accepted state that differs least and has
@@ -25,11 +25,11 @@ MOST_NAMED = 3  # calls that one sentence names
 
 
 class Reliance(StrEnum):
-    """A kind of reliance, that is, of what a program needs after a crash. ORDER: some calls must persist before others.
-    WHOLE: a call must persist as a whole or not at all. TOGETHER: several calls must persist together or not at all.
-    DURABLE: when the program has written a certain output, some earlier calls must be durable. NOT_YET: when the
-    program has written a certain output, some calls must not have persisted yet. UNCLEAR: bob does not know what the
-    program needs."""
+    """A kind of reliance, that is, of something that a program needs after a crash. ORDER: some calls must persist
+    before others. WHOLE: a call must persist as a whole or not at all. TOGETHER: several calls must persist together or
+    not at all. DURABLE: when the program has written a certain output, some earlier calls must be durable. NOT_YET:
+    when the program has written a certain output, some calls must not have persisted yet. UNCLEAR: bob does not know
+    what the program needs."""
 
     ORDER = "order"
     WHOLE = "whole"
@@ -43,7 +43,7 @@ class Reliance(StrEnum):
 class Explanation:
     """The reason why the checker refuses a crash state. The calls ``missing`` should have persisted, and the calls
     ``there`` persisted too early. ``beside`` has a phrase for each other difference between the refused state and the
-    accepted states to which bob compared it."""
+    accepted states that bob compared with it."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
@@ -115,8 +115,8 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """Return a copy of this table in which each undecided entry is replaced by the entry of the table ``known`` for
-        the same call in the same row."""
+        """Return a copy of this table, but replace each undecided entry by the entry of the table ``known`` for the
+        same call in the same row."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -132,10 +132,10 @@ class Presences:
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """Return how ``state`` differs from three rows of the table. The first row has the effects of the same calls as
-        ``state``. It can only differ from ``state`` in values that no call explains, and in which part of a call's
-        effect persisted. The second row has the effects of more calls, and the third row those of fewer calls. If
-        several rows are possible, bob takes the one with the fewest differences. If no row is possible, the result is
-        None. ``own`` has the values in ``state`` that no call explains.
+        ``state``. It can only differ from ``state`` in values that no call explains, and in the part of a call's effect
+        that persisted. The second row has the effects of more calls, and the third row those of fewer calls. If several
+        rows are possible, bob takes the one with the fewest differences. If no row is possible, the result has None in
+        its place. ``own`` has the values in ``state`` that no call explains.
 
         A call that is undecided in only one of the two states also counts as a difference. The result names the calls
         whose presence certainly differs. If there are no such calls, it names those whose presence may differ."""
@@ -288,8 +288,9 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the number of the last call in the ``refused`` state if the state is a clean prefix: it has all calls up
-    to that one as a whole, and nothing of later calls. Otherwise return None. Undecided calls do not count."""
+    """Return the number of the last call in the ``refused`` state if the state is a clean prefix. Such a state has all
+    calls up to a certain call as a whole, and nothing of later calls. Otherwise return None. Undecided calls do not
+    count."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

@@ -146,8 +146,8 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
     """Return the need that an ``explanation`` shows. (An explanation says why a crash state is refused. A need says
-    which steps must persist together, or before which other steps or outputs.) Return None if its calls are not among
-    the ``steps``. ``told`` is the output before the crash."""
+    which steps must persist together, or which steps must persist before other steps or outputs.) Return None if its
+    calls are not among the ``steps``. ``told`` is the output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (

@@ -1,7 +1,7 @@
 """The effects of a program's calls. To describe them, bob divides the file system into *units*: the names, and for each
 file its size, ranges of its contents, and its permission bits. A unit has a *history*: the values that it had one after
-the other, each with the call that made it. In a crash state, each unit has one of these values. From the values, bob
-concludes which calls had their effects on the disk at the crash."""
+the other, each with the call that made it. In a crash state, each unit has one value of its history. From the values,
+bob concludes which calls had their effects on the disk at the crash."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class Version(NamedTuple, Generic[V]):
 
 
 class StoredBytes(NamedTuple):
-    """The bytes from ``start`` up to ``end`` of a file that one call stores. They are ``data``, or zeros if ``data`` is
-    None."""
+    """The bytes from ``start`` up to ``end`` of a file that one call stores. They are ``data`` (None: zeros)."""
 
     start: int
     end: int
@@ -43,9 +42,9 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """A system call, translated into an ``operation`` of the language in which bob's workloads are written. ``call`` is
-    the number of the call, and ``file`` the number of the file that it acts on. ``data`` has the bytes that it writes,
-    and ``mode`` the permission bits if it makes a file."""
+    """A system call, translated into an ``operation`` of the language of bob's workloads. ``call`` is the number of the
+    call, and ``file`` the number of the file that it acts on. ``data`` has the bytes that it writes, and ``mode`` the
+    permission bits if it makes a file."""
 
     call: int
     operation: ops.Operation
@@ -76,7 +75,7 @@ def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int
 
 
 def handle(file: int) -> str:
-    """Return a name for a file that has no path, such as a removed file that is still open. The operations in
+    """Return a name for a file without a path, such as a removed file that is still open. The operations in
     :class:`Deed` use this name in place of a path."""
     return f"#{file}"
 
@@ -116,9 +115,9 @@ class Effects:
     ``words`` has a phrase for each call that changes or syncs something, by the number of the call. ``deeds`` has these
     calls as operations. ``untold`` has phrases for calls that change a file in a way that bob does not know.
     ``left_out`` has phrases for calls that change only times or extended attributes. ``strange`` has names that were
-    changed in a way that bob does not know. Calls may overlap in time. If a call began before an earlier call had taken
-    effect, ``begun`` maps the number of the later call to that of the earlier call (the first of them, if there are
-    several). ``memory`` is a cache. Functions may use it only after all calls have been added."""
+    changed in a way that bob does not know. Calls may overlap in time: a call may begin before an earlier call has
+    taken effect. Then ``begun`` maps the number of the later call to that of the earlier call (the first of them, if
+    there are several). ``memory`` is a cache. Functions may use it only after all calls have been added."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]

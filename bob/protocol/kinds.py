@@ -29,10 +29,10 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for what the program relies on according to an ``explanation``, or "" if no word fits.
-    ``told_by`` is the number of the call that wrote the program's last output before the crash. If the explanation says
-    that calls must be durable, they must be durable when this output is written. If ``told_by`` is None, they must be
-    durable after the last call."""
+    """Return ALICE's word for the reliance that an ``explanation`` describes, or "" if no word fits. ``told_by`` is the
+    number of the call that wrote the program's last output before the crash. If the explanation says that calls must be
+    durable, they must be durable when this output is written. None for ``told_by`` means that they must be durable
+    after the last call."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]

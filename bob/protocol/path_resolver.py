@@ -40,7 +40,7 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and the number of the file to which a link(2) or linkat(2) gives another name. The path is ""
+        """Return the path and the number of the file that gets another name by a link(2) or linkat(2). The path is ""
         if bob does not know it, or if the file lost its name or never had one (O_TMPFILE)."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
@@ -56,12 +56,12 @@ class PathResolver:
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:
-        """Return the number of the file at ``path``. If there is no file now, return the last file that was there."""
+        """Return the number of the file at ``path``. If no file is there now, return the last file that was there."""
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
         """Return the words that stand for a file in messages to the user. ``path`` is the path that strace printed for
-        the file. It may be wrong, because strace prints a path even if the file has no name any more."""
+        the file. It may be wrong, because strace prints a path even if the file no longer has a name."""
         if self.file_at(path) == file:
             return path
         return self._effects.path_of(file) or "a file without a name"

@@ -41,8 +41,8 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """Return a copy of ``told`` (presences of calls in one crash state) in which presences of the same state from
-    ``known`` replace those that are undecided."""
+    """Return a copy of ``told`` (presences of calls in one crash state). Replace each undecided presence by the
+    presence of the same call from ``known``, if there is one. ``known`` is about the same state."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
@@ -114,8 +114,8 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the numbers of the files that may be the one that a name in a tree leads to (``node``). These are files to
-    which the name led at some time, as its ``history`` says, and whose kind and inode number are those of ``node``.
+    """Return the numbers of the files that may be the one that a name in a tree leads to (``node``). These are files
+    that the name led to at some time, as its ``history`` says, and that have the kind and the inode number of ``node``.
     File systems reuse inode numbers, so there may be several. A file with an unknown inode number fits any node."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]

@@ -15,9 +15,9 @@ LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
     """Return the effects of ``calls`` on the tree ``before``. Check them against the tree ``after``, which the program
-    left when it ended without a crash. If the calls do not explain the final content of a file, or if one call writes
-    more than ``LARGEST`` bytes to it, bob does not follow the file: it draws no conclusions from the file's content in
-    crash states. Names that the calls do not explain are in ``strange``."""
+    left when it ended without a crash. Do not follow a file if the calls do not explain its final content, or if one
+    call writes more than ``LARGEST`` bytes to it. Then bob draws no conclusions from the file's content in crash
+    states. Names that the calls do not explain are in ``strange``."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:

@@ -1,8 +1,8 @@
 """Signs that a call is in a crash state, or missing from it. Each unit (name, size, range of contents) has a history of
-values, each made by a call. Suppose that a unit has one of these values in the crash state. Then the call that made
-this value has persisted, and so have all earlier calls on the unit, but no later one. If the value occurs twice in the
-history, the unit does not show whether the calls after the first occurrence have persisted, up to that of the
-second."""
+values, each made by a call. Suppose that, in the crash state, a unit has a certain value of its history. Then the call
+that made this value has persisted, and so have all earlier calls on the unit, but no later one. If the value occurs
+twice in the history, the unit does not show whether the calls after the first occurrence have persisted, up to that of
+the second."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -18,8 +18,8 @@ SECTOR = 512
 
 class Signs:
     """The signs in one crash state. For each call, they are what the units that the call changes say about it.
-    ``unmade`` has the calls that began after the crash. If such a call gives a unit the same value as an earlier call,
-    and the state shows this value, bob concludes that the earlier call has persisted, but not the later one."""
+    ``unmade`` has the calls that began after the crash. Such a call may give a unit the same value as an earlier call.
+    If the state shows this value, bob concludes that the earlier call has persisted, but not the later one."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -91,10 +91,10 @@ def _together(said: set[Presence]) -> Presence:
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Add to ``signs`` what a crash state says about the calls that change ``file``. ``node`` is the file as it is in
-    the crash state, or None if the file was not found. If the file was not found, and all calls that gave it a name are
-    missing from the state, then bob counts the calls that change ``file`` as missing, too. If the file was not found
-    for another reason, they are undecided."""
+    """Add to ``signs`` what a crash state says about the calls that change ``file``. ``node`` is the file in the crash
+    state, or None if the file was not found. If the file was not found, and all calls that gave it a name are missing
+    from the state, then bob counts the calls that change ``file`` as missing, too. If the file was not found for
+    another reason, they are undecided."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
@@ -182,7 +182,7 @@ def _content_signs(
 
 
 def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file to which calls have stored, as (start, end). They are cut at both ends of each store,
+    """Yield the ranges of a file that calls have stored to, as (start, end). They are cut at both ends of each store,
     and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
     begins = Counter[int]()  # by offset: the number of stores that begin there, minus the number that end there

@@ -77,8 +77,8 @@ def _is_in(name: str, path: str) -> bool:
 
 def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
     """Return the calls that changed a name, if the change was durable before call ``before`` was made. A sync of the
-    directory, or of the whole file system, makes it durable; a sync of the file does not. If ``before`` is None, return
-    the empty set."""
+    directory, or of the whole file system, makes it durable; a sync of the file does not. Without ``before`` (None),
+    return the empty set."""
     if before is None:
         return frozenset()
     last: dict[int | None, int] = {}  # the last sync by directory; the key None is for a sync of everything

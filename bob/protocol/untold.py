@@ -17,7 +17,7 @@ from bob.protocol.signs import is_elsewhere_as_at_first
 
 class Aspect(StrEnum):
     """A property of a file, such as its owner. bob compares it between crash states if no call of the program explains
-    its value. The value of each enum member is a phrase for messages, in which the path of the file replaces ``{}``."""
+    its value. The value of each enum member is a phrase for messages, with ``{}`` in place of the file's path."""
 
     NAME = "the name {}"
     CONTENT = "the contents of {}"
