@@ -29,7 +29,7 @@ class Domain:
 
     def addresses(self) -> list[tuple[str, int | None]]:
         """Return the addresses of the domain's SSH server, as host and port (None: SSH's default port). Raises
-        GuestError if libvirt does not know the domain, or if the domain is off; OSError while the domain has no
+        GuestError if libvirt does not know the domain, or if the domain is off; OSError while the domain lacks an
         address."""
         try:
             domain = self._found()

@@ -142,7 +142,7 @@ def domain_xml(
 ) -> str:
     """Return the XML of the libvirt domain for the guest ``spec``. QEMU appends the output of the guest's console to
     the file ``console``. ``port`` is the path of a socket on the host. It leads to a virtio-serial device in the guest
-    (port.py), by which bob talks to its agent."""
+    (port.py), which bob uses to talk to its agent."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {

@@ -1,4 +1,4 @@
-"""A machine that bob did not boot, reached by SSH or through libvirt. It may be any Linux on which bob can be root. Its
+"""A machine that bob did not boot, reached by SSH or through libvirt. It may be any Linux where bob can be root. Its
 clock must show real time, unlike the clock of bob's own guests, which may run in virtual time."""
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\
 
 @dataclass(frozen=True, slots=True)
 class MachineAddress:
-    """A machine's address as the user gave it. If ``port`` is None, the configuration of SSH determines the port. If
-    ``is_domain``, ``host`` is the name of a libvirt domain."""
+    """A machine's address as the user gave it. Without ``port`` (None), the configuration of SSH determines the port.
+    If ``is_domain``, ``host`` is the name of a libvirt domain."""
 
     host: str
     user: str | None

@@ -110,12 +110,12 @@ def _confined() -> list[str]:
     when this process ends, even if SIGKILL ends this process.
 
     If bob runs as root, mmdebstrap mounts file systems. So it gets a mount namespace and a process namespace of its
-    own, which end with it. systemd makes mounts shared: a mount in the new namespace would also appear on the host.
-    ``mount --make-rprivate`` prevents that. In a chroot, ``mount --make-rprivate`` fails, because the root is not a
-    mount point, but there it is not needed.
+    own, which end with it. Since systemd makes mounts shared, a mount in the new namespace would also appear on the
+    host. ``mount --make-rprivate`` prevents that. In a chroot, ``mount --make-rprivate`` fails, because the root is not
+    a mount point, but there it is not needed.
 
-    If bob runs as another user, mmdebstrap makes namespaces itself. bob cannot make them with unshare, because AppArmor
-    on Ubuntu allows them only to some programs, and mmdebstrap is one of them."""
+    If bob runs as another user, mmdebstrap makes namespaces itself. In this case, bob cannot make them with unshare,
+    because AppArmor on Ubuntu allows them only to some programs, and mmdebstrap is one of them."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal

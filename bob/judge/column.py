@@ -69,8 +69,8 @@ class Column:
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
         """Record the ``reason`` why ``workload`` was not judged. Properties that this workload tests then cannot get
-        the verdict HOLDS. ``fall`` is the panic or hang of the guest that prevented the judgement; None if there was
-        none."""
+        the verdict HOLDS. ``fall`` is the panic or hang of the guest that prevented the judgement (None: neither
+        happened)."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -162,8 +162,8 @@ class Column:
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
-        """Count ``states``, none of which mounts. Return the state that is easiest to explain. Return None if there are
-        no states, or if an earlier workload already had states that do not mount."""
+        """Count the unmountable ``states``. Return the state that is easiest to explain. Return None if ``states`` is
+        empty, or if an earlier workload already had states that do not mount."""
         self._cases += 1
         found, count = unmountable(states, observed.findings.observation)
         if found is None:
@@ -224,8 +224,8 @@ class Column:
                 yield f"{layer} {said} its promise ({promise.row}): {promise.says} ({promise.source})"
 
     def _beside(self) -> Iterator[Answer]:
-        """Yield the answers for which the table has no row: about crash states that do not mount, and about warnings
-        and errors after a mount. Save their witnesses."""
+        """Yield the answers without a row in the table: about crash states that do not mount, and about warnings and
+        errors after a mount. Save their witnesses."""
         if self._unmountable:
             yield beside(UNMOUNTABLE, UNMOUNTABLE, [self._way(UNMOUNTABLE, self._unmountable)])
         ways: defaultdict[str, list[Way]] = defaultdict(list)

@@ -3,8 +3,8 @@ leads to such a violation (docs/search.md).
 
 bob derives the cause of a violation from one violating state, the state with the *smallest loss*. This state lacks the
 fewest of the writes that were sent to the disk before the crash. The cause consists of two facts about the last lost
-write: the kind of block that it wrote, and the reason why no flush saved it. bob takes the crash as early as the state
-allows. So writes that were sent after the last write in the state do not count as lost."""
+write: the kind of block that it wrote, and the reason why no flush saved it. Among the crashes that fit the state, bob
+takes the earliest. So writes that were sent after the last write in the state do not count as lost."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

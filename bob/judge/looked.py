@@ -39,7 +39,7 @@ class AnsweredTrees:
 class Looked:
     """The crash states of a program if a crash comes after its output ``told`` and before its next output. ``answers``
     maps each outcome's number to the checker's answer. bob ran the checker ``checks`` times for these answers. If the
-    checker gave different answers on the same tree, ``disagreed`` describes them; otherwise it is None."""
+    checker gave different answers on the same tree, ``disagreed`` describes them (None: it did not)."""
 
     told: bytes
     case: Case
@@ -94,7 +94,7 @@ class Unmade:
     nothing of the call.
 
     The calls and the recordings have different clocks. ``offset`` is the number of seconds to add to the time of a call
-    to get the time in the recordings. If ``offset`` is None, no call counts as unmade. A store to a mapping never
+    to get the time in the recordings. Without ``offset`` (None), no call counts as unmade. A store to a mapping never
     counts as unmade, since strace does not time it."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:

@@ -1,6 +1,6 @@
 """The answer about a program on a model. A model is a set of rules that say which states of the files a crash may
-leave. bob builds such states, and the program's checker says which of them it accepts. bob may also compare this answer
-with the answer on a real file system."""
+leave. From the model, bob builds such states. The program's checker says which of them it accepts. bob may also compare
+this answer with the answer on a real file system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -134,10 +134,10 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return a copy of ``effects`` (what each system call of the program changes) in which the files have other inode
-    numbers: those of the trees that bob makes from a model. In these trees, two files of the program never have the
-    same number, even if one was removed before the other was made. A real file system may give the number of a removed
-    file to a new file."""
+    """Return a copy of ``effects`` (what each system call of the program changes) with other inode numbers: those in
+    the trees that bob makes from a model. In these trees, two files of the program never have the same number, even if
+    one was removed before the other was made. A real file system may give the number of a removed file to a new
+    file."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 

@@ -107,7 +107,7 @@ def judge(
     answer_ways = tuple(way for way, _easiest in ways)
     verdict, reasons = verdict_of(answer_ways, reasons, is_believed=not contradictions, where="on some crash states")
     states = total(parts)
-    if reasons:  # some observed states have no answer, and might be breaches
+    if reasons:  # some observed states lack an answer, and might be breaches
         states = replace(states, exhaustive=None)
     if not any(window.told for window in looked):
         notes = (*notes, NOTHING_TOLD)

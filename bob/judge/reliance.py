@@ -113,9 +113,9 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return the reliances of the windows ``looked``. bob takes the tree below ``root`` before all calls from the
-        first control state, which has no write of the program, and the tree after all calls from the last one, which
-        has all writes. ``offset`` is the number of seconds to add to the time of a call to get the time in the
+        """Return the reliances of the windows ``looked``. The tree below ``root`` before all calls is from the first
+        control state, which lacks all writes of the program. The tree after all calls is from the last control state,
+        which has all writes. ``offset`` is the number of seconds to add to the time of a call to get the time in the
         recordings (None: not known)."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of

@@ -21,7 +21,7 @@ def is_reference(path: Path) -> bool:
 def restate(path: Path, step: Callable[[str], None]) -> None:
     """Judge the witnesses of ``path`` again, and write the new evidence to the witnesses and results. ``step`` is
     called with a line that says how many witnesses changed. Raises MalformedError if, by the rules of this version, a
-    witness does not break its claim. Raises StoreError if there are no witnesses. After either error, all files are
+    witness does not break its claim. Raises StoreError if it finds no witnesses. After either error, all files are
     unchanged."""
     files = files_in([path])
     changed, silent = {}, 0

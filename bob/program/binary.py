@@ -37,8 +37,8 @@ class Binary:
 
     def is_in_function(self, offset: int, distance: int) -> bool:
         """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``.
-        bob asks this because a tool may have taken the name of the nearest symbol before the code. Most libraries have
-        symbols only for their exported functions, so the code may be that of another function."""
+        The answer may be no, because a tool may have taken the name of the nearest symbol before the code. Most
+        libraries have symbols only for their exported functions, so the code may belong to another function."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 

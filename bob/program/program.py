@@ -36,8 +36,8 @@ class Pace(StrEnum):
         return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
-        """Return the number by which bob multiplies the time limit of a script. It is 1 at full speed, and more at
-        other paces, because the script waits after each call."""
+        """Return the factor that extends the time limit of a script. It is 1 at full speed, and more at other paces,
+        because the script waits after each call."""
         return 1.0 if self is Pace.UNDISTURBED else max(100.0, 15 * self.delay(commit))
 
     @staticmethod

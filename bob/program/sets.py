@@ -1,6 +1,6 @@
-"""Named sets of programs under test. A set also has the names of models (descriptions of what a crash of a file system
-may leave). bob runs the programs on these models as well, and shows both results in one table. Each set is a TOML file
-in the folder sets/, or a file of the user."""
+"""Named sets of programs under test. A set also has the names of models (descriptions of the states that a crash of a
+file system may leave). The programs run on these models as well, and one table shows both results. Each set is a TOML
+file in the folder sets/, or a file of the user."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""The recorded output of a program with its times, and the program's system calls. bob judges each crash state by the
-output before the crash. bob regards output as made when the call that wrote it has returned. The kernel traces such
+"""The recorded output of a program with its times, and the program's system calls. The verdict on a crash state depends
+on the output before the crash. Output counts as made when the call that wrote it has returned. The kernel traces such
 returns (event ``raw_syscalls:sys_exit``) in the same buffer as bios, so both have one order. strace says which call
 wrote what."""
 
