@@ -1,6 +1,6 @@
 """Decide whether a persistence model allows an observed crash state. A *cell* is a name, a size, a piece of contents or
-an attribute; a micro-operation puts a value into one cell. A *reading* of a cell is one explanation of what the cell
-shows: which micro-operations persisted, and which did not. A *constraint* is all readings of one cell.
+an attribute; a micro-operation puts a value into one cell. A *reading* of a cell is one explanation of the value that
+the cell shows: which micro-operations persisted, and which did not. A *constraint* is all readings of one cell.
 
 A set of micro-operations is *closed* if it has everything that its members need by the clauses of the model. The model
 allows the observation if, for some closed set, every cell has a reading that is true.
@@ -27,7 +27,7 @@ class Conflict:
     observation refutes it. If that clause is about two changes, it says that the first change persists only if the
     second does. But in the observation the first change persisted, and the second is missing. ``there`` is the graph
     node of the first change, and ``missing`` is the graph node of the second. If instead a single cell breaks the
-    clause, both nodes are None, and ``about`` names the cell."""
+    clause, ``about`` names the cell, and both nodes stay None."""
 
     clauses: frozenset[Clause]
     there: int | None = None

@@ -63,7 +63,8 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Return the check of ``model`` against the workloads of ``run``. If ``limit`` is None, tightness is left out."""
+    """Return the check of ``model`` against the workloads of ``run``. With None as ``limit``, the check leaves out
+    tightness."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

@@ -76,8 +76,8 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """A way in which a file system writes changes. Changes that it writes in the same way tend to keep or break an
-    order together. ``SYNCED_NAMES`` stands for changes of names that an fsync of a file may also write into its log
+    """A way to write changes. Changes that a file system writes in the same way tend to keep or break an order
+    together. ``SYNCED_NAMES`` stands for changes of names that an fsync of a file may also write into its log
     (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
@@ -260,8 +260,8 @@ def written_by(means: Means) -> tuple[ChangeKind, ...]:
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """Return the way in which a file system writes changes of this kind. If ``is_logged``, the log of a synced file may
-    also have the change."""
+    """Return how a file system writes changes of this kind. If ``is_logged``, the log of a synced file may also have
+    the change."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 

@@ -1,8 +1,8 @@
-"""The dependencies between the micro-operations of a workload, as a graph. (A micro-operation is a change of one name,
-size, attribute or piece of a file, which persists as a whole or not at all.) A node stands for something that persists
-or happens. The first nodes are the micro-operations, by index. Then come the returns of operations. The last nodes are
-helpers; each stands for "some of" or "all of" a group of micro-operations, which are its *parts*. An edge names clauses
-(promises of a model). It says that one node needs another in a model that promises these clauses."""
+"""The dependencies between the micro-operations of a workload, as a graph. A micro-operation is a change of one name,
+size, attribute or piece of a file, which persists as a whole or not at all. A node of the graph stands for something
+that persists or happens. The first nodes are the micro-operations, by index. Then come the returns of operations. The
+last nodes are helpers; each stands for "some of" or "all of" a group of micro-operations, which are its *parts*. An
+edge names clauses (promises of a model). It says that one node needs another in a model that promises these clauses."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -86,8 +86,8 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 @dataclass(frozen=True, slots=True)
 class SyncCall:
     """Operation number ``number`` of a workload, which syncs something by a ``call``. ``thing`` is the number of the
-    file or directory that the operation syncs (None: it syncs everything). ``parents`` are the directories in which
-    this file or directory has a name. If ``is_write``, the operation is a synchronous write."""
+    file or directory that the operation syncs (None: it syncs everything). ``parents`` are the directories that contain
+    a name of this file or directory. If ``is_write``, the operation is a synchronous write."""
 
     number: int
     call: Call

@@ -3,9 +3,9 @@
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
 only several clauses together forbid an observation, bob must choose which of them to drop. It drops those that it would
-not promise anyway, because a similar clause is refuted. If there are none, it drops those of the clauses that promise
-an order of two changes. If there are none of these either, it drops all of the clauses. But it keeps those that forbid
-stale data, unless all of the clauses do.
+not promise anyway, because a similar clause is refuted. If there are no such clauses, it drops those clauses that
+promise an order of two changes. If no clause promises an order either, it drops all of the clauses. But it keeps those
+that forbid stale data, unless all of the clauses do.
 
 In the end, bob does not promise every clause that no observation refutes. The workloads must have tested the clause in
 so many ways that it should hold for other workloads, too (docs/models.md)."""
@@ -222,9 +222,9 @@ MetCircumstance = tuple[
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
     """The knowledge from all tests of one clause. ``workloads`` is the number of workloads that test it, and ``states``
-    the number of their observed crash states. ``exhaustive`` counts only those workloads for which the outcomes of all
-    legal crash states are known. ``tried`` has the circumstances of all tests, such as a sync of one file, and
-    ``surely`` those of the exhaustive workloads."""
+    the number of their observed crash states. ``exhaustive`` counts only those workloads whose outcome is known for
+    every legal crash state. ``tried`` has the circumstances of all tests, such as a sync of one file, and ``surely``
+    those of the exhaustive workloads."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -302,9 +302,9 @@ def _finding(
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
     """Return the clauses that a file system keeps by the same means as ``clause``. For example, it may write both kinds
-    of changes with its journal. If a crash state refutes one of these clauses, ``clause`` has held by luck. The result
-    is empty for an order of changes of one file (such as a rename after an append to it), because file systems often
-    have a special rule for such an order."""
+    of changes with its journal. If a crash state refutes such a clause, ``clause`` has held by luck. For an order of
+    changes of one file (such as a rename after an append to it), the result is empty. File systems often have a special
+    rule for such an order."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:

@@ -30,8 +30,8 @@ class HoleReading:
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or that grows
     the file over it. Appends may write the piece, and also set the size of the file, in separate micro-operations.
-    ``sizes`` has the micro-operations that set sizes above the piece. They are grouped by the part of the append in
-    which the piece lies, and the group ANYWHERE has all of them."""
+    ``sizes`` has the micro-operations that set sizes above the piece. They are grouped by the part of the append that
+    contains the piece, and the group ANYWHERE has all of them."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]
@@ -76,8 +76,8 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
 
 
 def stale_at(start: int, length: int) -> bytes:
-    """Return the ``length`` bytes that a file shows from its byte ``start`` on if its blocks are stale. bob fills the
-    disk with a pattern before mkfs, and these bytes belong to the pattern."""
+    """Return the ``length`` bytes that a file shows from its byte ``start`` on if its blocks are stale. These bytes
+    belong to the pattern that bob writes to the whole disk before mkfs."""
     skip = start % CELL_BYTES
     return stale(skip + length)[skip:]
 

@@ -1,6 +1,6 @@
-"""A model of what a file system may leave after a crash. It has *clauses*, which are promises about crash states. For
-each clause, it has the results of the clause's tests, and whether the model promises the clause. Models are stored as
-``bob.apm/1`` (docs/formats.md)."""
+"""A model of the states that a file system may leave after a crash. It has *clauses*, which are promises about crash
+states. For each clause, it has the results of the clause's tests, and whether the model promises the clause. Models are
+stored as ``bob.apm/1`` (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = "bob.apm/1"
 
 
 class ClauseStatus(StrEnum):
-    """The result of a clause's tests. ASSUMED means that bob has no tests of the clause. Such a clause is untested, or
+    """The result of a clause's tests. ASSUMED means that bob lacks tests of the clause. Such a clause is untested, or
     comes from a built-in model, a paper, or a user's change of a model."""
 
     REFUTED = "refuted"
@@ -59,8 +59,8 @@ class Refutation:
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
     """The knowledge about one clause. ``workloads`` and ``states`` are the numbers of workloads and of legal crash
-    states that tested it. ``exhaustive`` counts only those workloads for which the outcomes of all legal states are
-    known. ``reason`` says why the model does not promise the clause."""
+    states that tested it. ``exhaustive`` counts only those workloads whose outcome is known for every legal state.
+    ``reason`` says why the model does not promise the clause."""
 
     clause: Clause
     status: ClauseStatus

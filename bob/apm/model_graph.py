@@ -138,9 +138,9 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
-        """Yield the chain nodes that ``change`` needs under the ``promised`` orders. ``means`` is the way in which the
-        file system writes the change, for example as a change of names. It is None if a call syncs the file or
-        directory that changes."""
+        """Yield the chain nodes that ``change`` needs under the ``promised`` orders. ``means`` says how the file system
+        writes the change, for example as a change of names. It is None if a call syncs the file or directory that
+        changes."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)

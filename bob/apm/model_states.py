@@ -1,7 +1,7 @@
 """Enumerate the crash states that a persistence model allows. First come the states that ALICE tries (OSDI'14, section
 4.3). These have the first calls of the program; or the first calls and a part of the next one; or the first calls
-without one of them. Then come all other states. bob splits a workload into micro-operations, each of which persists as
-a whole or not at all. A crash state is a set of them. The set is stored as a bit mask, in which bit i stands for
+without one of them. Then come all other states. A workload is split into micro-operations. Each persists as a whole or
+not at all. A crash state is a set of micro-operations. The set is stored as a bit mask: bit i stands for
 micro-operation i. A set is *closed* if it has everything that its members need in the model."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -115,7 +115,7 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state that the model allows, in the order in which bob tries them. Some states occur twice.
+    """Yield every crash state that the model allows. bob tries the states in this order. Some states occur twice.
     ``outputs[k]`` is all output that the program had written when operation k had returned.
 
     A *prefix* is a state that has exactly the first k operations. ``budget`` is the number of states that bob can try.
@@ -189,7 +189,7 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
     """Yield states that have all operations up to operation ``returned``, and a part of the next operation. Each of the
     first states has one more micro-operation of the next operation than the state before. Each of the later states
-    either lacks one of these micro-operations, or has only one of them."""
+    either lacks one micro-operation of the next operation, or has only one."""
     crash = partial(ModelCrash, returned=returned, stage=CrashStage.SPLIT)
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
@@ -206,8 +206,8 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 class CrashInterval:
     """All crash states between the return of operation ``returned`` and the next return. A crash state is the set of
     micro-operations that persisted. It has all members of ``base``, except for some members of ``free``. If ``must`` is
-    not 0, a crash state of this interval also has at least one member of ``must``. The others belong to the interval
-    before, in which the program's output is the same."""
+    not 0, a crash state of this interval also has at least one member of ``must``. The program's output is the same in
+    the interval before, so states without such a member belong to that interval."""
 
     returned: int
     base: int
@@ -248,8 +248,8 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
-    """Choose ``size`` of the ``atoms`` (micro-operations) in all ways in which none of the chosen ones needs another.
-    For each choice, yield the set of micro-operations that are lost: the chosen ones, and all that need them."""
+    """Make all choices of ``size`` micro-operations from ``atoms`` such that no chosen one needs another. For each
+    choice, yield the set of micro-operations that are lost: the chosen ones, and all that need them."""
 
     def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
         if not left:

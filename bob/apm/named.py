@@ -19,7 +19,7 @@ def model_names() -> list[str]:
 
 def named_model(name: str) -> Model:
     """Return the model ``name``: a built-in model, or else the model in the file with this path, or else a shipped
-    model. Raises UsageError if there is none."""
+    model. Raises UsageError if there is no such model."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():

@@ -1,8 +1,8 @@
 """Turn an observation into constraints on micro-operations. A *cell* (a name, a size, a piece of contents, an
 attribute) shows the last micro-operation on it that persisted, or its initial value. A *reading* is one explanation of
-what a cell shows, and at least one reading of each cell is true. A reading may break a *clause*, a promise of a model
-(for example, because it says that zeros are in place of data). A *thing* is a file, directory or link of the workload's
-history."""
+the value that a cell shows, and at least one reading of each cell is true. A reading may break a *clause*, a promise of
+a model (for example, because it says that zeros are in place of data). A *thing* is a file, directory or link of the
+workload's history."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MOST_WAYS = 100  # most readings of names that may lead to several things; bob d
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One explanation of what a cell shows. It says that the micro-operations ``there`` persisted, and that those in
-    ``missing`` and in ``lost`` did not. (These are two sets only to save memory: often, many readings share one of the
-    two sets.) ``breaks`` has the clauses that are broken if the explanation is true."""
+    """One explanation of the value that a cell shows. It says that the micro-operations ``there`` persisted, and that
+    those in ``missing`` and in ``lost`` did not. (These are two sets only to save memory: often, many readings share
+    one of the two sets.) ``breaks`` has the clauses that are broken if the explanation is true."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -93,8 +93,8 @@ class ObservationReader:
         return f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
 
     def _name(self, place: NamePlace, found: Set[int | None]) -> Constraint:
-        """Return the readings of a name that leads to one of the things ``found``. If ``found`` has None, the name may
-        also be absent."""
+        """Return the readings of a name that leads to one of the things ``found``. None in ``found`` means that the
+        name may also be absent."""
         bearers = [*self._taken.places.bearers[place], None]
         readings = [
             reading for value in bearers if value in found for reading in _name_shows(self._taken, place, value)
@@ -123,8 +123,8 @@ class ObservationReader:
             yield Constraint(f"the name {path}", tuple(joined) or (_BROKEN[TreePart.NAMES],))
 
     def _said_of(self, names: _Names, path: str, thing: int) -> list[Constraint]:
-        """Return constraints on ``thing`` for the case that ``path`` leads to it. They come from what the observation
-        shows at ``path``."""
+        """Return constraints on ``thing`` for the case that ``path`` leads to it. They come from the observation at
+        ``path``."""
         if names.nodes[path].kind == FileKind.FILE:
             return list(self._file(thing, min(self._taken.history.things[thing].names), names.nodes[path]))
         return list(self._inside(names, path, thing))
@@ -296,8 +296,8 @@ class _Names:
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Return the number of readings of what ``path`` leads to. If there are more readings than :data:`MOST_WAYS`,
-        return ``MOST_WAYS + 1``."""
+        """Return the number of readings that explain which thing ``path`` leads to. If there are more readings than
+        :data:`MOST_WAYS`, return ``MOST_WAYS + 1``."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))
 
@@ -357,7 +357,7 @@ def _filled(
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
     """Return the fills (zeros, stale data) that together explain all of ``found``, the bytes of a file from byte
-    ``start`` on. ``of_freed`` has sectors of files that lost blocks. If a sector of ``found`` is one of these, it
+    ``start`` on. ``of_freed`` has sectors of files that lost blocks. If a sector of ``found`` is in ``of_freed``, it
     counts as stale data. Return the empty set if a part of ``found`` is neither zeros nor stale data."""
     fills: set[Fill] = set()
     at = 0

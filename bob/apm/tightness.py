@@ -1,5 +1,5 @@
-"""Count how many of the trees that a model allows were seen in exhaustive runs. Trees with torn blocks (blocks of which
-only some sectors persisted) are not counted, because bob tries only a sample of the possible torn blocks."""
+"""Count how many of the trees that a model allows were seen in exhaustive runs. Trees with torn blocks (blocks that
+persisted only in some sectors) are not counted, because bob tries only a sample of the possible torn blocks."""
 
 from collections import defaultdict
 from collections.abc import Sequence, Set
@@ -31,7 +31,7 @@ def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) 
     """Count the allowed and the seen trees of workloads that were explored exhaustively. Workloads with the same list
     of operations are counted together. Leave out a list of operations if it has more than ``limit`` closed sets of
     micro-operations (sets that may persist without anything else). Return () if the model allows garbage anywhere but
-    in files that were removed, replaced or cut, because the number of trees then has no limit."""
+    in files that were removed, replaced or cut, because then the number of trees is unlimited."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)

@@ -330,7 +330,7 @@ class _WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _HoleValues:
-    """Conditions on what a hole may show. They depend on which sizes of the file persisted. ``not_zeros``,
+    """Conditions on the contents that a hole may show. They depend on the persisted sizes of the file. ``not_zeros``,
     ``not_stale`` and ``own`` are masks of micro-operations that set sizes. If a size in ``not_zeros`` persisted, the
     hole does not show zeros. If a size in ``not_stale`` persisted, it does not show stale contents. ``own`` has the
     sizes that were set by appends to the place of the hole. ``may_be_stale`` says whether stale contents are possible

@@ -32,7 +32,7 @@ AskedProperty = tuple[Property, Question]
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
     """Return the witness of a clause that the outcome ``sight`` refutes. It is a document with the crash state and a
-    question about it. Return None if bob has no question that shows the refutation."""
+    question about it. Return None if none of bob's questions shows the refutation."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
@@ -119,8 +119,8 @@ def _of_durability(
 
 
 def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
-    """Return ``case`` in a form in which bob can ask what was durable after operation number ``call``. If this
-    operation is in the workload's finish, the operations of the finish become normal operations of the workload."""
+    """Return ``case`` in a form that lets bob ask what was durable after operation number ``call``. If this operation
+    is in the workload's finish, the operations of the finish become normal operations of the workload."""
     workload = case.workload
     own = len(workload.operations)
     if call > own:
