@@ -1,8 +1,8 @@
 """An answer: a claim, its verdict, the crash states that were explored for it, and its *ways*. A way is one kind of
 crash state that breaks the claim.
 
-A claim may be a property of a probe, or an expectation of ``bob try``. It may also be that a program's checker accepts
-each crash state, that each crash state mounts, or that none shows trouble after its mount."""
+A claim may be a property of a probe, or an expectation of ``bob try``. Other claims are that a program's checker
+accepts each crash state, that each crash state mounts, or that no crash state shows trouble after its mount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ from bob.protocol.contrast import Explanation
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
     """A claim in words. ``kind`` says what the claim is about, such as "property" (:mod:`bob.claim.kinds`). If the
-    claim is an expectation, ``name`` is the text of the expectation. If it is a property, ``family`` names the group of
-    properties to which it belongs, and ``meaning`` explains it."""
+    claim is an expectation, ``name`` is the text of the expectation. If it is a property, ``family`` names its group of
+    properties, and ``meaning`` explains it."""
 
     kind: str
     name: str
@@ -101,8 +101,8 @@ class Way:
     @property
     def cross(self) -> Cross | None:
         """The verdict of all real file systems together on this way. It is CONFIRMED if one of them confirms the way.
-        Otherwise it is their verdict if they agree, and OPEN if they do not. It is None if bob tried no real file
-        system."""
+        Otherwise it is their verdict if they agree, and OPEN if they do not. The value None means that bob tried no
+        real file system."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)
@@ -114,8 +114,8 @@ class ByRecording:
     """The verdict on a claim by the crash states of one recording. ``name`` is the recorded workload, and ``finish``
     says how the workload ends. ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says
     that the state with all writes breaks it, too. If the kernel's panic or hang prevented the recording, ``fall``
-    describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states. It is None
-    if bob explored most of them."""
+    describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states (None: bob
+    explored most of them)."""
 
     name: str
     finish: str

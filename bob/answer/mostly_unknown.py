@@ -1,5 +1,5 @@
-"""Notes about properties that hold, but for which bob explored less than half of the torn crash states. Reports compute
-these notes, since a merged result has other numbers than its parts."""
+"""Notes about properties that hold with less than half of their torn crash states explored. Reports compute these
+notes, since a merged result has other numbers than its parts."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

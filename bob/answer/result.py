@@ -96,8 +96,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Counts of a program's checks. A window is the time from one output of the program to the next, and ``windows``
-    counts the windows in which bob tried crashes. ``trees`` counts distinct trees, and ``runs`` counts the runs of the
+    """Counts of a program's checks. A window is the time from one output of the program to the next. ``windows`` counts
+    the windows with at least one tried crash. ``trees`` counts distinct trees, and ``runs`` counts the runs of the
     checker."""
 
     windows: int
@@ -128,8 +128,8 @@ class Missed:
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """How much of a model was tried. ``tried`` counts crash states. A crash state is a set of micro-operations that
-    persisted, together with the output before the crash. (A micro-operation puts one value into one place, such as a
-    name or a size.) The set is closed: if a micro-operation in the set needs another one to persist first, that one is
+    persisted, together with the output before the crash. A micro-operation puts one value into one place, such as a
+    name or a size. The set is closed: if a micro-operation in the set needs another one to persist first, that one is
     in the set, too. ``is_all`` says that the model allows no other states. ``allowed`` is the number of all states that
     it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that real file
     systems leave and the model forbids."""
@@ -282,7 +282,6 @@ class Result:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a model forbids a tree although a crash of its own file system (from which it was derived) has left
-        that tree."""
+        """Whether a model forbids a tree that a crash has left on the file system that the model was derived from."""
         tried = (subject.model for subject in self.subjects if subject.model is not None)
         return any(missed.is_wrong for one in tried for missed in one.missed)
