@@ -39,7 +39,7 @@ class AgentBroken(BobError):
 
 def what_happened(failure: BobError, when: str = "") -> str:
     """Return in words why a guest did not answer. If the guest was lost, the text ``when`` (for example, " while
-    recording") is added, to say at what time."""
+    recording") is added to say when that happened."""
     match failure:
         case AgentBroken():
             return str(failure)

@@ -1,6 +1,6 @@
 """Build the file trees that a persistence model allows, each in a tmpfs, and run a program's checker on them. A request
-describes a tree by a list of entries, in which a directory comes before the entries in it. The contents of files are
-cut into chunks, and each chunk has a number. The guest keeps the chunks between requests, because the trees of one
+describes a tree by a list of entries. In the list, a directory comes before the entries in it. The contents of files
+are cut into chunks, and each chunk has a number. The guest keeps the chunks between requests, because the trees of one
 program have nearly all chunks in common."""
 
 from __future__ import annotations

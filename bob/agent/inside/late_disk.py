@@ -1,7 +1,7 @@
 """A block device that completes writes late. A process of the agent serves it through the kernel's nbd driver
 (include/uapi/linux/nbd.h).
 
-bob does not use dm-delay for this, because it completes writes in the order in which they came. If a file system
+bob does not use dm-delay for this, because dm-delay completes writes in the order of their arrival. If a file system
 forgets to wait for a write and then waits for a later write, both would be complete, and the mistake would stay
 hidden."""
 

@@ -79,8 +79,7 @@ class Look:
 
     def tree(self, since: int | None = None) -> EntryTree:
         """Return the entry of every name below the root. If a time stamp in an inode is not before ``since`` (ns), the
-        recovery or this reader has set it, and the entry says so. If ``since`` is None, the time of this call is
-        taken."""
+        recovery or this reader has set it, and the entry says so. ``since`` defaults to the time of this call."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:

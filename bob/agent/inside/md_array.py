@@ -1,5 +1,6 @@
-"""md arrays: write superblocks of version 1.2 (include/uapi/linux/raid/md_p.h), and assemble arrays by ioctl. mdadm is
-not used: its start takes longer than all of the kernel's work, and its superblocks have random UUIDs."""
+"""md arrays: write superblocks of version 1.2 (include/uapi/linux/raid/md_p.h), and assemble arrays by ioctl. The agent
+does not use mdadm, because its start takes longer than all of the kernel's work, and its superblocks have random
+UUIDs."""
 
 from __future__ import annotations
 

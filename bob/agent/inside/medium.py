@@ -1,8 +1,8 @@
 """The contents of the probed device. There are packed base images (the content before a recording), and one *medium*,
 which is a pair of images of the device, ``pristine`` and ``work``. A crash state changes the image ``work``. Afterwards
 only the changed parts are copied back from the image ``pristine``, never a whole image. After a failure the content of
-``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is full of stale data,
-for which bob uses a pattern: the bytes ``cell``, over and over."""
+``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is full of stale data:
+the bytes ``cell``, over and over."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _serial = 0
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
     """Return the medium, ``length`` bytes long, without a base image. The image ``work`` is in memory from ``address``
-    on, or in a file if ``address`` is None."""
+    on (None: it is in a file)."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()

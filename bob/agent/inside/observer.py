@@ -45,7 +45,7 @@ def observe_prepare(
     closely: bool,
     blob: bytes,
 ) -> Reply:
-    """Prepare to observe the crash states of a workload. The scratch device, on which bob builds them, gets the
+    """Prepare to observe the crash states of a workload. The scratch device, where bob builds the states, gets the
     ``base`` image (the content before the recording) and the ``floor`` (the writes that all states share). ``blob`` is
     the payload, the data of all writes. For each state, the agent assembles the layers (such as RAID) of the
     ``subject``, which is the file system and its disks.
@@ -76,15 +76,15 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     ``traces`` have their lengths. ``complaints[i]`` is the number of the complaint about state i (0: the kernel did not
     complain), and ``new_complaints`` has pairs of kind and words.
 
-    Some fields depend on what :func:`observe_prepare` asked for. ``traces`` and ``sectors_read`` say what recovery
+    Some fields depend on the arguments of :func:`observe_prepare`. ``traces`` and ``sectors_read`` say what recovery
     read. ``left`` has, for each state, the stretches whose content has changed, as pairs of the stretch's number and
     the number of its content. ``elsewhere`` has the other writes, with digests.
 
     With ``audit``, the agent finally checks that it has undone all changes of the scratch device. Without ``audit``,
     the caller must not trust the reply until a later request with ``audit`` succeeds. ``lookups`` (first and last
-    block) limits the trace of lookups in the page cache of the device: nothing is traced if first > last, and all
-    blocks are traced if the list is empty. Without ``checks``, the agent does not run the file system's check, because
-    a sandbox on the host has run it.
+    block) limits the trace of lookups in the page cache of the device. Nothing is traced if first > last. All blocks
+    are traced if the list is empty. Without ``checks``, the agent does not run the file system's check, because a
+    sandbox on the host has run it.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)

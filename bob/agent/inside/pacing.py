@@ -53,8 +53,8 @@ class Neighbour:
 
 
 class PacedPipe(Ahead):
-    """A process that copies strace's output from ``pipe`` into the file ``out``. (``pipe`` is the path of a named pipe,
-    which is made at the start of a ``with`` block.) After each change below ``root``, it stops strace for ``delay``
+    """A process that copies strace's output from ``pipe`` into the file ``out``. ``pipe`` is the path of a named pipe,
+    which is made at the start of a ``with`` block. After each change below ``root``, it stops strace for ``delay``
     seconds, and so the program waits. Meanwhile the ``neighbour`` syncs its file."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:

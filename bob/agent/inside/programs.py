@@ -244,8 +244,8 @@ class Script:
 
     def wait(self, seconds: float) -> ScriptExit:
         """Wait until the script ends, and kill the processes that it leaves running. Raises Denial if the script
-        exceeds a limit. If a process waits for a disk when the time is up, the script gets the same time again, because
-        virtual time may run faster than the disk of a busy host."""
+        exceeds a limit. If a process waits for a disk when the time is up, the script gets the same time again. The
+        reason is that virtual time may run faster than the disk of a busy host."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if processes.ends_within(self._process.pid, seconds, self._takes_too_much):

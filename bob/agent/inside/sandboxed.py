@@ -31,7 +31,7 @@ CLONE_NEWNS = 0x00020000
 TREE, OWN, ELSEWHERE = "2g", "256m", "512m"
 
 
-ALLOW, REFUSE = 0x7FFF0000, 0x00050000  # what a filter returns (seccomp(2)); REFUSE has an error number in it
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000  # the results of a filter (seccomp(2)); REFUSE has an error number in it
 KEYS = 248, 249, 250  # add_key, request_key, keyctl: no namespace has the keys of bob's session
 IO_URING_SETUP, SOCKET = 425, 41
 FAMILIES = 1, 2, 10, 16  # AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK: others may reach past the network namespace

@@ -52,7 +52,7 @@ class SectorCounts(NamedTuple):
 
 def counts(stat: Callable[[], bytes]) -> SectorCounts:
     """Return how many sectors were read from a device, and how many were written to it. ``stat`` returns the text of
-    the device's file ``stat``. The counts are taken when the device has no requests in flight. A mount that fails may
+    the device's file ``stat``. The counts are taken when no request of the device is in flight. A mount that fails may
     leave requests behind: btrfs, for example, reads ahead. Raises RuntimeError if requests stay in flight."""
     deadline = time.monotonic() + UNDER_WAY_SECONDS
     while True:
@@ -95,8 +95,8 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The scratch device, on which bob builds and mounts crash states. It is a block device over the image ``work`` of
-    a medium (``over``), and is divided into ``disks`` (lengths in bytes), with ``layers`` over them. The disks with
+    """The scratch device, where bob builds and mounts crash states. It is a block device over the image ``work`` of a
+    medium (``over``), and is divided into ``disks`` (lengths in bytes), with ``layers`` over them. The disks with
     numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the device. To make the device takes
     as long as some mounts. So the crash states of several workloads use the same device, one workload after the
     other."""

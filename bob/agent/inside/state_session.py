@@ -40,7 +40,7 @@ class StateSession:
     ``traces`` has the pages of the trace of reads, and ``sectors_read`` the number of sectors that were read. The
     ``stretches`` are parts of the device that the host names. ``left`` has the contents of the stretches after the
     mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches and outside of ``exempt``.
-    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors; if ``exempt`` is None, ``left``
+    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors. With None as ``exempt``, ``left``
     and ``elsewhere`` stay empty.
     """
 
@@ -60,7 +60,7 @@ class StateSession:
         self.complaints = Complaints(subject.expected_messages, DEVICE_NAME)
         self.complained: list[int] = []  # for each state of the present request, the number of its complaint
         self.is_writable = "ro" not in subject.options.split(",")
-        self.repaired: set[str] = set()  # the errors of mounts after which a repair was tried
+        self.repaired: set[str] = set()  # the mount errors that made this session try a repair
         self.said: dict[str, str] = {}
         """The kernel's messages about the first state with each error of a mount. They are not part of the outcome,
         because they depend on timing (btrfs_printk in fs/btrfs/messages.c prints at most 100 lines in 5 s)."""

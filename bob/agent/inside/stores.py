@@ -39,8 +39,8 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 class StoreWatch(Ahead):
     """A process that copies strace's output from ``pipe`` to the file ``out``, and adds lines for stores in files below
-    ``root``. (``pipe`` is the path of a named pipe, which is made at the start of a ``with`` block.) The program does
-    not run while this process handles a line, because the two share one processor."""
+    ``root``. ``pipe`` is the path of a named pipe, which is made at the start of a ``with`` block. The program does not
+    run while this process handles a line, because the two share one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
@@ -65,8 +65,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file: its content at the last comparison, and its mappings as (task, address, length). strace's output
-    calls the file ``told``, and ``line`` is the line about its first ``mmap``."""
+    """A mapped file: its content at the last comparison, and its mappings as (task, address, length). ``told`` is the
+    file's name in strace's output, and ``line`` is the line about its first ``mmap``."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line

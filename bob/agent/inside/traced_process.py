@@ -45,8 +45,8 @@ Touched = tuple[bool, int, int]  # whether it is a read; the first sector, and t
 
 
 def _filter() -> bytes:
-    """Return the BPF program by which the kernel decides at which system calls it stops a process. (The offsets in the
-    BPF program are those of struct seccomp_data.)"""
+    """Return the BPF program that decides which system calls stop a process. (The offsets in the BPF program are those
+    of struct seccomp_data.)"""
     load, equal, above, end = 0x20, 0x15, 0x25, 0x06
     nr, arch, fd, fd_of_mmap = 0, 4, 16, 48
     count = len(_ASKED)
@@ -156,7 +156,7 @@ def _position(pid: int, fd: int) -> int:
 
 def _spawn_for(requests: socket.socket) -> NoReturn:
     """Start programs until ``requests`` closes. The kernel applies the filter to this process, too. Therefore, once the
-    filter is set, this process reads and writes only by system calls at which the filter stops nobody."""
+    filter is set, this process reads and writes only by system calls that the filter never stops."""
     try:
         program = ctypes.create_string_buffer(_filter())
         about = struct.pack("=H6xQ", (len(program) - 1) // 8, ctypes.addressof(program))
