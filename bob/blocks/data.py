@@ -1,5 +1,5 @@
-"""File data of a workload in writes to the disk. bob fills the files of a workload with a pattern that says which
-operation wrote it, so it recognises the data sector by sector."""
+"""File data of a workload in writes to the disk. The files of a workload are filled with a pattern that says which
+operation wrote it. So bob recognises the data sector by sector."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
     """Return the part of a write that has a workload's data, or None if the bytes ``written`` have no such data.
-    ``written`` begins at sector ``sector`` of the write. ``place`` is the number by which bob later looks up what file
+    ``written`` begins at sector ``sector`` of the write. With the number ``place``, bob later looks up the file that
     the block belongs to."""
     if not any(written):
         return None
@@ -29,8 +29,8 @@ def data_part(written: bytes, sector: int, place: int | None) -> WritePart | Non
 
 
 def writers_of(data: bytes) -> str:
-    """Return words that name the operations whose data is in a metadata block, such as "operation 3". If the block has
-    no data of operations, the result is empty."""
+    """Return words that name the operations whose data is in a metadata block, such as "operation 3". The result is
+    empty for a block without data of operations."""
     numbers = operations_in(data)
     return operation_words([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
 
@@ -43,7 +43,7 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return the name of a block that belongs to a file, but has no data of the workload. The name is "zeros" if all of
+    """Return the name of a block that belongs to a file, but lacks data of the workload. The name is "zeros" if all of
     its bytes are zero, and otherwise "data block"."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 

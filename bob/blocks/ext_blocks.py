@@ -1,4 +1,4 @@
-"""A name for one block of ext2, ext3 or ext4, and for what a write changes in it."""
+"""A name for one block of ext2, ext3 or ext4, and for the changes that a write makes in it."""
 
 import numpy as np
 

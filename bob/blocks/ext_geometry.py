@@ -27,8 +27,8 @@ RESERVED = "reserved group descriptors"
 
 @dataclass(frozen=True, slots=True)
 class BlockGroup:
-    """The bitmaps of a block group and the first block of its inode table. ``unused`` is True if the group has no
-    inodes in use."""
+    """The bitmaps of a block group and the first block of its inode table. ``unused`` is True if no inode of the group
+    is in use."""
 
     block_bitmap: int
     inode_bitmap: int

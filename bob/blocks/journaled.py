@@ -35,7 +35,7 @@ class Journal(Protocol):
 class Journaled(ABC):
     """A file system of ``blocks`` blocks of ``block_bytes``. The *home* of a copy in the journal is the block of the
     file system that it is a copy of. ``_latest`` is the content that the device would have if each copy had already
-    been written to its home. bob compares a new copy with it, and sees what the copy changes."""
+    been written to its home. A comparison with ``_latest`` shows what a new copy changes."""
 
     def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
         self.owners = Owners()

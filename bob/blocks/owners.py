@@ -1,5 +1,5 @@
 """The file that owns each block, at each write of a trace. A file system often writes a block before the map that
-points to it. So if a block has no owner yet, bob takes the next file that claims it."""
+points to it. So if no file owns a block yet, bob takes the next file that claims it."""
 
 import stat
 from bisect import bisect_right

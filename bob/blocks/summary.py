@@ -112,7 +112,7 @@ def numbers(values: Sequence[int]) -> str:
 
 def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
     """Return the changes that a block of a bitmap shows: "allocates block 5", "frees 40". Bit 0 stands for number
-    ``first``. Bits from number ``most`` on have no meaning."""
+    ``first``. Bits from number ``most`` on are ignored."""
     old, new = (
         np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
         for data in (piece.before, piece.after)

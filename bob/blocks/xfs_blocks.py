@@ -1,4 +1,4 @@
-"""A name for one block of xfs, and for what a write changes in it."""
+"""A name for one block of xfs, and for the changes that a write makes in it."""
 
 from typing import Any
 

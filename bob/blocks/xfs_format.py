@@ -107,7 +107,7 @@ OPERATION_UNMOUNT = 0x20
 
 LOG_TRANSACTION_MAGIC = b"NART"
 ITEM = Struct("type" / Int16ul, "size" / Int16ul)
-"""The beginning of every log item. ``size`` is the number of the item's regions, each of which is one operation."""
+"""The beginning of every log item. ``size`` is the number of the item's regions. Each region is one operation."""
 ITEM_INODE, ITEM_BUFFER = 0x123B, 0x123C
 
 INODE_ITEM = Struct(
