@@ -31,8 +31,8 @@ _WHERE = {
 
 def pair_rows() -> Iterator[Property]:
     """Yield the rows about the order of two changes. Each row is for two kinds of changes, X and Y. It asks whether a
-    change of kind X persists before a later change of kind Y. Its name is ``X-then-Y.RELATION``, in which RELATION
-    says, for example, that both changes are of the same file (probes/rows/pairs.toml)."""
+    change of kind X persists before a later change of kind Y. Its name is ``X-then-Y.RELATION``. Here RELATION says,
+    for example, that both changes are of the same file (probes/rows/pairs.toml)."""
     for relation, first, later in product(Relation, _PAIRED, _PAIRED):
         if relation is Relation.SAME_FILE and (first, later) in UNTELLABLE:
             continue
@@ -104,8 +104,8 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 def durability_rows() -> Iterator[Property]:
     """Yield the rows about durability. Each row is for one call, such as an fsync of a file. It asks whether the call
-    makes some earlier changes durable, such as those of the file's size. Its name is ``CALL.WHAT``, in which WHAT
-    stands for these changes (probes/rows/durability.toml). The workloads of the row end with the call.
+    makes some earlier changes durable, such as those of the file's size. Its name is ``CALL.WHAT``
+    (probes/rows/durability.toml). Here WHAT stands for these changes. The workloads of the row end with the call.
 
     A model of a file system uses the same words for CALL and WHAT. But a word may mean more in a model than in a row.
     For example, rows about data test only overwrites and zeroed ranges. Rows about the sync of a directory test only

@@ -183,9 +183,9 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
     """Return the finish (the end of a workload's recording) that ``text`` declares. It may be ``natural``, ``natural
     2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. With ``natural``, no call syncs anything,
-    and the kernel writes everything back by itself. A number behind it is a time in seconds, by which the kernel's
-    periodic work is shifted. In ``fsync later``, the word ``later`` stands for the file that the last operation created
-    or wrote. In ``fsync directory``, ``directory`` stands for the directory of that file. ``fdatasync`` may replace
+    and the kernel writes everything back by itself. A number behind ``natural`` shifts the kernel's periodic work by
+    this time in seconds. In ``fsync later``, the word ``later`` stands for the file that the last operation created or
+    wrote. In ``fsync directory``, ``directory`` stands for the directory of that file. ``fdatasync`` may replace
     ``fsync``."""
     match text.split():
         case ["natural"]:

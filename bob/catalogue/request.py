@@ -26,9 +26,9 @@ DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 class CheckPlace(StrEnum):
-    """The place where the checker of a program runs. (The checker is a command that says whether the program accepts a
-    tree of files.) It runs on the trees that a model of a file system allows after a crash. AUTO is the host if the
-    host can run the checker, otherwise guests."""
+    """The place where the checker of a program runs. The checker is a command that says whether the program accepts a
+    tree of files. It runs on the trees that a model of a file system allows after a crash. AUTO is the host if the host
+    can run the checker, otherwise guests."""
 
     AUTO = "auto"
     HOST = "host"
@@ -40,9 +40,9 @@ class Host:
     """The place where guests run. ``connect`` is a libvirt URI (None: bob's own), and ``jobs`` is the number of
     parallel guests (None: as many as fit).
 
-    If ``scheduler`` is set, it is the address of a Dask scheduler, and guests run on the machines of its cluster. bob
-    sends these machines parts of the run, and ``jobs`` is then the number of guests for each part (None: one).
-    ``checks`` says whether a program's checker runs in guests or on the host."""
+    If ``scheduler`` is set, it is the address of a Dask scheduler, and guests run on the machines of its cluster. These
+    machines get parts of the run, and ``jobs`` is then the number of guests for each part (None: one). ``checks`` says
+    whether a program's checker runs in guests or on the host."""
 
     connect: str | None = None
     jobs: int | None = None
@@ -62,7 +62,7 @@ class ProbeRequest:
     mounts that bob may use for each workload. bob predicts the outcomes of some crash states without a mount. It mounts
     some of these states, too, to check the predictions; ``audit`` is their share. bob also crashes the recovery of
     ``recovery_crashes`` crash states. If ``by_cause`` is True, the result also lists the findings in groups with the
-    same cause. ``pace`` is the pace at which a program runs while bob records it."""
+    same cause. ``pace`` is the pace of a program while bob records it."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
