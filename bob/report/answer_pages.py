@@ -1,4 +1,4 @@
-"""HTML pages with the answers to a quick question (`bob try`), or with the results for a program (`bob app`). bob makes
+"""HTML pages with the answers to a quick question (`bob try`), or with the results for a program (`bob app`). They are
 either a single self-contained page, or a page with the answers and a further page for each witness (a file with one
 crash state that breaks a claim). The text is in the templates ``answers.html.j2`` and ``programs.html.j2``."""
 
@@ -26,8 +26,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. ``ways`` has the ways in which
-    a crash can break the answer's claim. A way is a group of crash states that break the claim with the same evidence.
+    """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. ``ways`` are the ways to break
+    the answer's claim by a crash. A way is a group of crash states that break the claim with the same evidence.
     ``protocol`` is a picture of the program's update protocol; it is empty if the protocol is unknown."""
 
     anchor: str

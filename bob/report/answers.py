@@ -1,5 +1,5 @@
 """The printing of the answers to a quick question (`bob try`): whether each expectation holds, and the ways to break
-it. bob makes a recording for each *finish*, the way in which the workload ends, such as with an fsync."""
+it. A *finish* is how the workload ends, such as with an fsync. Each finish has its own recording."""
 
 from pathlib import Path
 
@@ -131,8 +131,8 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return in words in which recordings crash states break the expectation in the way ``way``. The text names each
-    recording by its finish, and begins with the recording that has the witness of ``way``. Return an empty text if
+    """Return words for the recordings with crash states that break the expectation in the way ``way``. The text names
+    each recording by its finish, and begins with the recording that has the witness of ``way``. Return an empty text if
     there is only one recording."""
     if len(answer.recordings) < 2:
         return ""

@@ -16,8 +16,8 @@ from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
 ROW, LINE = 26, 15  # pixels: the height of an event, and of each further line of its text
-LONG = 1.0  # seconds without an event, from which on the drawing shows a pause, since rows do not show it
-LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the lines after which the text of a column is cut
+LONG = 1.0  # seconds: the shortest time without an event that the drawing shows as a pause; rows do not show times
+LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the most lines of text that a column shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _gap(root: Xml.Element, seconds: float, y: int, columns: Columns) -> int:
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int, columns: Columns) -> int:
-    """Draw an operation in a frame, with what the broken claim says about it. Return the height of its row."""
+    """Draw a frame with an operation and its role in the broken claim (``role``). Return the height of its row."""
     asked, x, width, most = role(number), columns.program, columns.program_width, columns.most_lines
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(x - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})

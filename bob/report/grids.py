@@ -22,15 +22,14 @@ class Grid:
     cells: Mapping[tuple[str, str], Answer]
 
     def rows(self) -> Iterator[tuple[str, list[Answer | None]]]:
-        """Yield each row of the grid: the name of the row, and its cells. A cell is None if its property was not
+        """Yield each row of the grid: the name of the row, and its cells. None stands for a cell whose property was not
         probed."""
         for down in self.down:
             yield down, [self.cells.get((down, across)) for across in self.across]
 
 
 def grids(column: SubjectResult) -> list[Grid]:
-    """Return the grids of a configuration. The order of the grids is that in which their first answers stand in
-    ``column``."""
+    """Return the grids of a configuration. The grids are in the order of their first answers in ``column``."""
     found: dict[Layout, dict[tuple[str, str], Answer]] = {}
     for cell in column.answers:
         if place := place_of(cell.name):
@@ -52,8 +51,8 @@ def listed(column: SubjectResult) -> SubjectResult:
 
 
 def finishes(cell: Answer) -> str:
-    """Return in words which finishes break the property of ``cell``. A finish is the way in which a workload ends, such
-    as with an fsync."""
+    """Return in words which finishes break the property of ``cell``. A finish is how a workload ends, such as with an
+    fsync."""
     asked = {workload.finish for workload in cell.recordings}
     failing = dict.fromkeys(workload.finish for workload in cell.recordings if workload.verdict is Verdict.FAILS)
     if len(asked) > 1 and failing.keys() == asked:

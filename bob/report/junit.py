@@ -1,7 +1,7 @@
 """The points of a result as JUnit XML for a CI. A point is the answer to one question, such as whether a property holds
-(:mod:`bob.report.points`). JUnit XML has no standard. This module writes the form that the schema of Jenkins' plugin
-xunit demands. GitLab, GitHub's reporters and other readers accept this form too. An unknown point is an ``error``,
-which all these readers count as a failure."""
+(:mod:`bob.report.points`). No standard defines JUnit XML. This module writes the form that the schema of Jenkins'
+plugin xunit demands. GitLab, GitHub's reporters and other readers accept this form too. An unknown point is an
+``error``, which all these readers count as a failure."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree

@@ -1,5 +1,5 @@
-"""The printing of text and tables. Long lines are wrapped at blanks and commas, and lines have no blanks at their ends.
-The caller makes the Console (of the library rich), and sets its width and the colours of the styles ``bob.*``."""
+"""The printing of text and tables. Long lines are wrapped at blanks and commas, and no line ends with a blank. The
+caller makes the Console (of the library rich), and sets its width and the colours of the styles ``bob.*``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -53,8 +53,8 @@ def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """Print the command that shows ``witness`` again; print nothing if ``witness`` is None. The command stands on one
-    line, since a shell does not accept a broken command."""
+    """If ``witness`` is given, print the command that shows it again. The command stands on one line, since a shell
+    does not accept a broken command."""
     if command := witness_command(run, witness):
         console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 
@@ -100,7 +100,7 @@ MarkRows = Iterable[tuple[str, Sequence[Text]]]
 
 def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple[str, MarkRows]], legend: Text) -> None:
     """Print a table of marks with a column for each of ``names``. If the names do not fit into the width of the
-    console, letters stand above the columns. Below the table, a list then says which letter stands for which name."""
+    console, letters stand above the columns. Below the table, a list then gives the name for each letter."""
     rows = [(family, list(marked)) for family, marked in families]
     first = max(len(name) for _family, marked in rows for name, _marks in marked) + 2
     fits = first + sum(len(name) + 2 for name in names) <= console.width

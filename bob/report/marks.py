@@ -42,8 +42,8 @@ def print_overview(console: Console, columns: Sequence[ShownColumn]) -> None:
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
-    """Print the marks of the grids ``found``. Then print for each × which finishes break the property. A finish is a
-    way in which a workload ends, such as with an fsync. ``run`` is the folder that has the witnesses."""
+    """Print the marks of the grids ``found``. Then print for each × which finishes break the property. A finish is how
+    a workload ends, such as with an fsync. ``run`` is the folder that has the witnesses."""
     for grid in found:
         _print_grid(console, grid)
         console.print()

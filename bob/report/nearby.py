@@ -7,7 +7,7 @@ from pathlib import Path
 
 def witness_command(run: Path, witness: str | None) -> str:
     """Return the command that shows the witness ``witness`` of ``run`` again, for a shell in the current directory.
-    Return an empty text if ``witness`` is None."""
+    Without ``witness``, return an empty text."""
     return f"bob replay {shlex.quote(str(nearby(run / witness)))}" if witness else ""
 
 

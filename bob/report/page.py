@@ -63,8 +63,8 @@ class PageCell:
 
     @property
     def finishes(self) -> str:
-        """The finishes with which workloads fail (the ways in which these workloads end), if the cell is in a grid;
-        otherwise empty."""
+        """Words for the finishes of failing workloads (how these workloads end) if the cell is in a grid; otherwise an
+        empty text."""
         return finishes(self.cell) if self.is_in_grid else ""
 
     @property
@@ -73,8 +73,8 @@ class PageCell:
 
     @property
     def by_workload(self) -> list[tuple[str, list[ByRecording]]]:
-        """The recordings, grouped by workload. The recordings in one group differ in their finish: the way in which the
-        workload ends."""
+        """The recordings, grouped by workload. The recordings in one group differ in their finish (how the workload
+        ends)."""
         return [(name, list(group)) for name, group in groupby(self.cell.recordings, lambda workload: workload.name)]
 
     @property

@@ -136,7 +136,7 @@ def _point(cell: Answer, folder: Path) -> Point:
 
 
 def _judged(answer: Answer, name: str, broken: str, details: Iterable[str]) -> Point:
-    """Return the point of ``answer``. If the point failed and ``answer`` has no evidence, the point's message is
+    """Return the point of ``answer``. If the point failed and ``answer`` lacks evidence, the point's message is
     ``broken``."""
     match answer.verdict:
         case Verdict.FAILS:

@@ -52,7 +52,7 @@ def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
 def picture(result: Result, *, is_dot: bool = False) -> str:
     """Return the update protocol of a run as SVG or DOT. The steps are those of the run's first recording. The needs
     come from the answers for two kinds of file systems: the configuration of this recording, and all models in the run.
-    Raise UsageError if the run has no protocol."""
+    Raise UsageError if the run lacks a protocol."""
     if not result.protocols:
         hint = "older runs lack it, and so do runs in which bob could not follow the program's calls"
         raise UsageError(f"this run of {result.program_name} lacks an update protocol", hint=hint)
@@ -157,7 +157,7 @@ def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int
 
 
 def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone: bool) -> None:
-    """Draw a row. If ``is_alone``, the row is the only one in its module. The module then has no head line, so the row
+    """Draw a row. If ``is_alone``, the row is the only one in its module. The module then lacks a head line, so the row
     itself names the file and the process."""
     first = row.first
     if row.is_gap:

@@ -36,7 +36,7 @@ class Published:
 
 
 class Direction(StrEnum):
-    """The direction in which a run differs from the published table."""
+    """The direction of a run's difference from the published table."""
 
     FOUND = "found"  # bob finds a violation where the published table is blank
     NOT_FOUND = "not found"  # bob finds no violation where the published table has a ×
@@ -46,8 +46,8 @@ class Direction(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A cell (the answer of a run for one property of one configuration) whose verdict differs from the published
-    table. ``name`` is the property. ``shown`` has the traits of the cell's witness (words about how it breaks the
-    property); it is None without a witness. ``unlike`` has the other configurations in the run whose verdict for the
+    table. ``name`` is the property. ``shown`` is the traits of the cell's witness (words about how it breaks the
+    property), or None without a witness. ``unlike`` has the other configurations in the run whose verdict for the
     property differs from the cell's verdict."""
 
     configuration: str
@@ -61,10 +61,10 @@ class Reason(Declaration, frozen=True, eq=False):
     """The reason why some cells differ from the published table.
 
     ``configurations`` and ``properties`` say with names or globs which cells the reason is about. ``measured`` has the
-    kernel versions on which bob confirmed the reason. If ``background`` is true, the reason is vague: it says that a
+    kernel versions that bob confirmed the reason on. If ``background`` is true, the reason is vague: it says that a
     configuration's code has been replaced, but not which change makes the difference. The reason explains a violation
-    only if the witness fits ``shows``. ``shows`` has words for some traits of a witness (:mod:`bob.witness.traits`),
-    and the witness must have one of these words for each of these traits. The reason explains a missing violation only
+    only if the witness fits ``shows``. For some traits of a witness (:mod:`bob.witness.traits`), ``shows`` has a set of
+    words. For each such trait, the witness must have a word from the set. The reason explains a missing violation only
     if the configuration ``like`` has the same verdict as the cell."""
 
     title: OneLine
@@ -97,7 +97,7 @@ class Reason(Declaration, frozen=True, eq=False):
 
     @property
     def sentences(self) -> str:
-        """The reason in sentences, with the kernels on which it was measured."""
+        """The reason in sentences, with the kernels that it was measured on."""
         if self.background:
             return f"{self.because} Which part of that code makes the difference is not yet explained."
         return f"{self.because} (Measured on {', '.join(self.measured)}.)" if self.measured else self.because

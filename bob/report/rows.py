@@ -41,7 +41,7 @@ _ORDER = {name: row for row, name in enumerate(TITLES)}
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Return ``names`` without repetition. The properties of Table 1 of OSDI'14 come first, in the order of that table.
-    Other properties follow in the order in which ``names`` has them."""
+    Other properties follow in the order of ``names``."""
     return sorted(dict.fromkeys(names), key=lambda name: _ORDER.get(name, len(_ORDER)))
 
 
@@ -56,7 +56,7 @@ def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
 
 def families_of(columns: Sequence[ShownColumn]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
     """Return the families of properties. Each comes with its properties, and each property with its cells, one for each
-    of ``columns``. A cell is None if the property was not probed there."""
+    of ``columns``. None stands for a cell whose property was not probed."""
     configurations = [column.configuration for column in columns]
     known = [{cell.name: cell for cell in one.answers} for one in configurations]
     return [

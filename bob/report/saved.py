@@ -30,8 +30,8 @@ STOPPED = "the run was stopped early, so later file systems and paces are missin
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
-    """A result and the folder of its files. ``path`` is the file or directory from which bob read the result; it is
-    None if the result does not come from a file. The methods return tables. Each call computes its table again."""
+    """A result and the folder of its files. ``path`` is the file or directory that bob read the result from, or None if
+    the result does not come from a file. The methods return tables. Each call computes its table again."""
 
     result: Result
     folder: Path
@@ -155,7 +155,7 @@ def _check_run(file: Path, document: Mapping[str, Any]) -> None:
 
 
 def _instead(path: Path) -> str:
-    """Return a hint for a directory that has no result."""
+    """Return a hint for a directory that lacks a result."""
     if (path / "run.json").is_file():
         if cannot_be_resumed(_about(path)):
             return instead_of_resuming(path)

@@ -23,9 +23,9 @@ WITNESSES = "witnesses"  # the folder for the pages of the witnesses
 @dataclass(frozen=True, slots=True)
 class ShownWay:
     """The part of a page about ``way``, which is a way to break a claim. This part is a section with the id ``anchor``.
-    ``where`` says in words which crash states break the claim in this way. ``witness`` is None if the folder ``run``
-    does not have the witness. ``page`` is the path of the separate page about the witness; it is empty if there is
-    none."""
+    ``where`` says in words which crash states break the claim in this way. ``witness`` is the witness of the way, or
+    None if the folder ``run`` lacks it. ``page`` is the path of the separate page about the witness, or empty without
+    such a page."""
 
     anchor: str
     way: Way
@@ -40,7 +40,7 @@ class ShownWay:
 
     @property
     def command(self) -> str:
-        """The command that shows the witness again. It is an empty text if the way has no witness."""
+        """The command that shows the witness again, or an empty text if the way lacks a witness."""
         return witness_command(self.run, self.way.witness)
 
     @property

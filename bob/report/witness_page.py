@@ -22,8 +22,8 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
     """Return the page of ``witness``. Commands on the page name the file ``path``. The page has links; their URLs are
     relative to the page. ``table`` is the URL of the page with the table of verdicts. ``cell`` is the id of the section
     on that page that is about the broken property. ``home`` is the URL of the folder of a web site. ``download`` is the
-    URL of the witness itself, or a data URL from :func:`in_link`. If one of these arguments is empty, the page lacks
-    the link."""
+    URL of the witness itself, or a data URL from :func:`in_link`. If such an argument is empty, the page lacks the
+    link."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]

@@ -29,8 +29,8 @@ CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict,
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of the tables A and B: the answers ``a`` and ``b`` for one property of one configuration. If one table
-    lacks the cell, its answer is None. ``family`` is the group of properties to which the property belongs. ``notes``
+    """A cell of the tables A and B: the answers ``a`` and ``b`` for one property of one configuration. None stands for
+    the answer of a table that lacks the cell. ``family`` is the group of properties that ``name`` belongs to. ``notes``
     are phrases that say how the two runs differed in the crash states that they explored. If one table is the published
     table, ``reason`` says why the other table differs from it."""
 
@@ -103,14 +103,14 @@ class Comparison:
         return len(self.cells) - len(self.of(Kind.ONLY_A, Kind.ONLY_B))
 
     def differs(self, *, strict: bool = False) -> bool:
-        """Return whether the sides have different verdicts for some cell. If ``strict`` is true, also return True if
-        only one side has a certain cell, or if both sides have the same verdict for a cell but explored it differently
-        (:mod:`bob.report.comparison.exploration`)."""
+        """Return whether the sides have different verdicts for some cell. If ``strict`` is true, also return True for
+        two further differences. The first is a cell that only one side has. The second is a cell that the sides
+        explored differently (:mod:`bob.report.comparison.exploration`), although their verdicts are the same."""
         return bool(self.of(*CHANGES, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
 
     @property
     def is_undecided(self) -> bool:
-        """Return whether, for some cell that both sides have, one side has no verdict or the verdict "unknown"."""
+        """Return whether, for some cell that both sides have, one side lacks a verdict or has the verdict "unknown"."""
         compared = (cell for cell in self.cells if cell.kind not in (Kind.ONLY_A, Kind.ONLY_B))
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 

@@ -1,6 +1,6 @@
 """A comparison as a page in Markdown or HTML: the conditions, a grid of cells (a cell is one property of one
-configuration), then each difference with its reason. The page shows commands. A user must run them in the directory in
-which bob ran to write the page."""
+configuration), then each difference with its reason. The page shows commands. A user must run them in the directory
+where bob ran to write the page."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _TONES = {
     Kind.NO_LONGER_FAILS: "holds",
     Kind.UNDECIDED: "unknown",
     Kind.EXPLORED: "skipped",
-}  # classes in page.css; other kinds of differences have no colour
+}  # classes in page.css; other kinds of differences lack a colour
 
 
 def page(comparison: Comparison) -> str:

@@ -36,7 +36,7 @@ class Said(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
     """The answer of one side for a cell (one property of one configuration). ``cell`` is the full answer if the side is
-    a run; it is None for the published table."""
+    a run, or None if the side is the published table."""
 
     said: Said
     family: str
@@ -46,9 +46,9 @@ class SideAnswer:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison: its answers, by configuration and then by property. ``name`` is the name that the user
-    gave. If the side is the published table, ``result`` is None, and ``source`` is the paper. If it is a run,
-    ``folder`` has its witnesses (recorded crashes that break a property). A comparison may rename a configuration. The
-    key in ``called`` is then the new name, and the value is the name in the run."""
+    gave. The published table lacks a ``result``, and its ``source`` is the paper. If the side is a run, ``folder`` has
+    its witnesses (recorded crashes that break a property). A comparison may rename a configuration. The key in
+    ``called`` is then the new name, and the value is the name in the run."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -63,7 +63,8 @@ class Side:
 
     def shown(self, answer: SideAnswer) -> Traits | None:
         """Return the traits of the violation that the witness of ``answer`` shows (words that say how the property is
-        broken). Return None if there is no witness, if bob cannot read it, or if it shows no violation."""
+        broken). Return None if ``answer`` lacks a witness, if bob cannot read the witness, or if it does not show a
+        violation."""
         if answer.cell is None or answer.cell.witness is None:
             return None
         try:

@@ -94,7 +94,7 @@ def evidence(answer: SideAnswer | None) -> str | None:
 
 def command(side: Side, answer: SideAnswer | None) -> str:
     """Return the command that shows again the violation in the witness of ``answer``. Return an empty text if
-    ``answer`` has no witness."""
+    ``answer`` lacks a witness."""
     return witness_command(side.folder, answer.cell.witness) if answer is not None and answer.cell is not None else ""
 
 
@@ -193,7 +193,7 @@ def _settings(side: Side) -> dict[str, str]:
         "seed": str(result.run.seed),
         "bob": result.run.bob_version,
     }
-    # A skipped column was not mounted, so it has no mount options.
+    # A skipped column was not mounted, so it lacks mount options.
     mounted = {one.name: one.effective_mount_options for one in result.subjects if one.effective_mount_options}
     names = side.called or {name: name for name in mounted}
     return found | {f"{MOUNTED}{name}": mounted[its] for name, its in names.items() if its in mounted}
