@@ -114,8 +114,8 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
     """Yield the answers to an idiom that is guaranteed if all clauses ``needed`` hold. A configuration has an answer if
-    its table has properties that test these clauses. A model has an answer if its derivation tried at least one of
-    these clauses."""
+    its table has properties that test these clauses. A model has an answer if its derivation tried any of these
+    clauses."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     yield from filter(None, (_of_rows(row, names) for row in results.rows))

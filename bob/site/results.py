@@ -62,7 +62,7 @@ class Reference:
 
     @property
     def side(self) -> Side:
-        """The table in the form in which bob compares it with another table."""
+        """The table in the form that bob needs to compare it with another table."""
         return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
 
 
@@ -173,7 +173,7 @@ class Results:
 
     @property
     def models_are_of_another_run(self) -> bool:
-        """Return whether bob derived the models from runs that have no table on the site."""
+        """Return whether bob derived the models from runs whose tables are not on the site."""
         shown = {reference.saved.result.run.id for reference in self.references}
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
 

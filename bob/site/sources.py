@@ -88,7 +88,7 @@ def _coloured(row: re.Match[str]) -> str:
 
 def tone_of(cell: str) -> str:
     """Return the class (for the colour) of the verdict in a table's cell. If the cell has several verdicts, return the
-    class of the worst. If it has none, return an empty string."""
+    class of the worst. Without a verdict, return an empty string."""
     answers = [answer.strip(" *\\~") for answer in cell.split(";")]
     tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))
     return next(tones, "")
