@@ -16,8 +16,10 @@ from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
 ROW, LINE = 26, 15  # pixels: the height of an event, and of each further line of its text
-LONG = 1.0  # seconds: the shortest time without an event that the drawing shows as a pause; rows do not show times
-LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the most lines of text that a column shows
+LONG = (
+    1.0  # seconds: the drawing shows a pause that lasts at least this long, since the distance of rows does not show it
+)
+LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the default for ``Columns.most_lines``
 
 
 @dataclass(frozen=True, slots=True)
