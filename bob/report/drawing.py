@@ -16,9 +16,7 @@ from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
 ROW, LINE = 26, 15  # pixels: the height of an event, and of each further line of its text
-LONG = (
-    1.0  # seconds: the drawing shows a pause that lasts at least this long, since the distance of rows does not show it
-)
+LONG = 1.0  # seconds: the drawing shows a pause of at least this length, since the places of rows do not show it
 LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the default for ``Columns.most_lines``
 
 
