@@ -18,11 +18,11 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The time that the same work took in an earlier run. ``seconds`` is the time of all the work; it is None if the
-    earlier run was on another machine. ``recording`` is the share of the time (0 to 1) that recording took. The
-    ``parts`` are in the order in which bob worked on them. They are kept apart because a workload of one part may take
-    ten times as long as one of another. The seconds of a part do not include the recording of its workloads, since bob
-    records one part while it observes the crash states of the previous part."""
+    """The time that the same work took in an earlier run. ``seconds`` is the time of all the work (None: the earlier
+    run was on another machine). ``recording`` is the share of the time (0 to 1) that recording took. The ``parts`` are
+    in the order in which bob worked on them. They are kept apart because a workload of one part may take ten times as
+    long as one of another. The seconds of a part do not include the recording of its workloads, since bob records one
+    part while it observes the crash states of the previous part."""
 
     seconds: float | None
     recording: float
@@ -30,8 +30,8 @@ class Earlier:
 
     def observed(self, count: float, of: int) -> float:
         """Predict which share (0 to 1) of the time of observation has passed when ``count`` of all ``of`` workloads are
-        done. bob assumes that each part takes as long as in the earlier run. If the sum of the workloads of all
-        ``parts`` is not ``of``, bob assumes that each workload takes the same time."""
+        done. Assume that each part takes as long as in the earlier run. If the sum of the workloads of all ``parts`` is
+        not ``of``, assume that each workload takes the same time."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of

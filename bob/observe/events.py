@@ -27,7 +27,7 @@ class VolumeRead(NamedTuple):
 
 
 class ReadAhead(NamedTuple):
-    """Readahead of ``blocks`` (``__bh_read_batch``), for which the caller does not wait. Each block has ``sectors``
+    """Readahead of ``blocks`` (``__bh_read_batch``). The caller does not wait for it. Each block has ``sectors``
     sectors."""
 
     blocks: tuple[int, ...]

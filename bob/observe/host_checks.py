@@ -36,7 +36,8 @@ class RecoveredState(NamedTuple):
 @dataclass(eq=False)
 class HostCheckers:
     """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs them. After
-    a failure ``agent`` is None, and guests run all further checks. bob then calls ``told`` with the reason, once."""
+    a failure, guests run all further checks, without ``agent`` (None). bob then calls ``told`` with the reason,
+    once."""
 
     agent: Agent | None
     told: Callable[[str], None]
@@ -97,9 +98,9 @@ class HostRecovery:
 
 class GuestPayload:
     """The payload in a guest. A payload is one sequence of contents. The recipe of a crash state says, for each sector,
-    which of these contents belongs there. bob's composer makes the payload of a recording, and the guest's payload has
-    all its parts in the same order. Between these parts, the guest's payload also has the contents that programs on the
-    host wrote. bob sends each of these contents once."""
+    which of these contents belongs there. The payload of a recording comes from bob's composer, and the guest's payload
+    has all its parts in the same order. Between these parts, the guest's payload also has the contents that programs on
+    the host wrote. bob sends each of these contents once."""
 
     def __init__(self, length: int) -> None:
         self._known = self._end = length // SECTOR_BYTES  # sectors of the composer's payload, and of the guest's

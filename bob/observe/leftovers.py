@@ -1,5 +1,5 @@
-"""The disk that a crash state leaves after recovery, observation and unmount. bob compares such disks for file systems
-whose recovery *forgets*: it replaces a block that it has read, so the old content no longer matters
+"""The disk that a crash state leaves after recovery, observation and unmount. For some file systems, bob compares such
+disks: their recovery *forgets*, that is, it replaces a block that it has read, so the old content no longer matters
 (:mod:`bob.observe.predict`).
 
 A *stretch* is a run of neighbouring sectors that the same writes of the recording change. The description of a disk has

@@ -9,11 +9,11 @@ a *mixture*. bob can count them exactly, since each sector is a part of a write 
 A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
 sector behind the end of the file, in the same block and write, may pass through, too, since no file shows it. These
 conditions are not sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of
-the mixture, its *rows*. In one row all sectors are from before the write, and in one all are from after it. bob chooses
-the other rows so that, for any two sectors, the rows together have all four combinations of before and after. States
-that bob mounted for other reasons count as rows, too. bob drops the mixture if a row does not have the predicted tree,
-or if recovery of a row read other places. Beside the rows, bob mounts random states of the mixture. If such a state
-does not have its predicted tree, a control has failed.
+the mixture, its *rows*. In one row all sectors are from before the write, and in one all are from after it. The other
+rows complete this: for any two sectors, the rows together have all four combinations of before and after. States that
+bob mounted for other reasons count as rows, too. If a row does not have the predicted tree, or if recovery of a row
+read other places, bob drops the mixture. Beside the rows, bob mounts random states of the mixture. If such a state does
+not have its predicted tree, a control has failed.
 
 Suppose that the rows show that a sector passes through, both with its content from before and with that from after.
 Then bob assumes that it passes through whatever content the other sectors have. The file systems ext2, ext3, ext4 and
@@ -87,9 +87,9 @@ class DataSector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """The states in which recovery reads the same as in a mounted state, except for the sectors ``free``. ``leaf`` is
-    the end of the mounted state's course. The free sectors may have any content, and so may sectors that recovery does
-    not read.
+    """The states with the same reads of recovery as a mounted state, except for the sectors ``free``. ``leaf`` is the
+    end of the mounted state's course. The free sectors may have any content, and so may sectors that recovery does not
+    read.
 
     ``read`` has the content of each other sector that recovery read. ``cubes`` has the states of the mixture as cubes,
     sets of states that have some parts of writes and lack some others (:mod:`bob.crash.cubes`). ``torn`` is the number
@@ -135,7 +135,7 @@ class Mixture:
         return True if leaf.places[shared].all() else None
 
     def is_apart(self, other: Mixture) -> bool:
-        """Return whether the two mixtures have no state in common."""
+        """Return whether no state is in both mixtures."""
         shared = (self.read != UNREAD) & (other.read != UNREAD)
         return bool((self.read != other.read)[shared].any())
 

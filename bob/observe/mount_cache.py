@@ -68,8 +68,8 @@ class OutcomeCollector:
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
         """Return what to cache for a disk with this outcome. Return None if the disk did not mount without a repair:
-        the outcome then does not depend on the disk alone. bob repairs only the first state that does not mount, and
-        keeps the kernel's messages only for that state."""
+        the outcome then does not depend on the disk alone. Only for the first state that does not mount, bob runs the
+        repair and keeps the kernel's messages."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:

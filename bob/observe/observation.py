@@ -25,10 +25,10 @@ class Node:
     not the kernel, is the cause of the fault. If a file is longer than bob's limit, ``content`` is empty. Instead,
     ``pieces`` has the parts of the file that are not zero, by the offset of their first byte.
 
-    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are None if stat failed, or if an older version of bob
-    made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. The value 0 stands
-    for every time after the base image was made. ``flags`` (chattr's flags) and ``project`` (the project ID) are 0
-    unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
+    None stands for an unknown ``mode`` (permission bits), ``uid``, ``gid`` or ``mtime``, if stat failed, or if an older
+    version of bob made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. The
+    value 0 stands for every time after the base image was made. ``flags`` (chattr's flags) and ``project`` (the project
+    ID) are 0 unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
 
     kind: str
     inode: int = 0
@@ -71,8 +71,8 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The outcome of one crash state. ``mounted`` says whether the state mounted without a repair. If it did not,
-    ``error`` is the kernel's message about its refusal. bob repairs only the first such state, with the file
-    system's repair program, and mounts it again to see its ``tree``. Then ``repaired`` is True."""
+    ``error`` is the kernel's message about its refusal. With the file system's repair program, bob repairs only the
+    first such state, and mounts it again to see its ``tree``. Then ``repaired`` is True."""
 
     mounted: bool
     error: str | None

@@ -12,13 +12,14 @@ does the same in the other state, and the outcome is the same.
 * bob predicts nothing from a *repaired* state. If the mounts of several states fail with the same error, bob runs the
   file system's repair only on the first of these states.
 
-Some file systems *forget* what was on the disk: for each block that its log describes, xfs reads the block from its
-place on the disk, and writes the new content there, unless the content on the disk is newer than the log. bob keeps the
-reads of all mounted states as a tree: a node stands for one read, and its children stand for the contents that the read
-found. Suppose that two states differ only in what one access reads, that recovery of both then reads in the same
-places, and that it leaves the same contents on the disk. Then both contents lead to the same node. So n such blocks
-take n + 1 mounts, not 2^n. bob merges nodes in this way if the file system's declaration says that recovery treats each
-block independently of other blocks. To check these assumptions, bob mounts some predicted states as controls."""
+Some file systems *forget* what was on the disk. For example, xfs has blocks that its log describes. It reads such a
+block from its place on the disk, and writes the new content there, unless the content on the disk is newer than the
+log. The reads of all mounted states form a tree: a node stands for one read, and its children stand for the contents
+that the read found. Suppose that two states differ only in the content that one access reads. Suppose also that
+recovery of both then reads in the same places, and leaves the same contents on the disk. Then both contents lead to the
+same node. So n such blocks take n + 1 mounts, not 2^n. Nodes merge in this way if the file system's declaration says
+that recovery treats each block independently of other blocks. To check these assumptions, bob mounts some predicted
+states as controls."""
 
 from __future__ import annotations
 
@@ -111,8 +112,8 @@ class ReadTree:
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
         """Add the mounted state with number ``source``, with the ``outcome`` of its recovery. ``read`` has the sectors
-        that it read, in order; none occurs twice. ``left`` says what recovery left on the disk; it is None if the file
-        system forgets nothing. Raises Contradiction if a state with the same reads had another outcome."""
+        that it read, in order; none occurs twice. ``left`` says what recovery left on the disk (None: the file system
+        forgets nothing). Raises Contradiction if a state with the same reads had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:

@@ -1,10 +1,10 @@
 """The search for the outcomes of many crash states by mounts of few of them.
 
-From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). bob sorts the states that
-it cannot predict by the first read that finds a content which no mounted state had there, and mounts one state for each
-such read and content. Then it divides all legal states by the course of recovery (what recovery reads, in order). bob
-mounts some predicted states as controls (:mod:`bob.observe.controls`). If a control has another outcome than predicted,
-bob trusts no prediction, only the outcomes of mounted states.
+From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). It sorts the other states
+by the first read that finds a content which no mounted state had there. For each such read and content, bob mounts one
+state. Then it divides all legal states by the course of recovery (what recovery reads, in order). bob mounts some
+predicted states as controls (:mod:`bob.observe.controls`). If a control has another outcome than predicted, bob trusts
+no prediction, only the outcomes of mounted states.
 
 An example. Three writes are pending at the crash, to the sectors 1, 2 and 3. A sector is *new* if its write is on the
 disk, otherwise *old*. Recovery reads sector 1. If sector 1 is new, recovery also reads sector 2. It never reads sector
@@ -65,7 +65,7 @@ class Misprediction(BobError):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """A division of the legal states without torn writes into ``courses``. A course is a set of states in which
+    """A division of the legal states without torn writes into ``courses``. A course is a set of states. In all of them,
     recovery reads the same contents in the same order. If ``is_complete`` is true, each legal state without torn writes
     is in one of the courses."""
 
@@ -77,7 +77,7 @@ class Division:
 class StateCounts:
     """Counts of legal states. An *explored* state is one that bob lists in its results. It may also stand for other
     legal states with the same outcome. ``states`` maps the index of an explored state to the count of legal states that
-    it stands for. ``whole`` counts only those of them that have no torn writes. An explored state without an entry
+    it stands for. ``whole`` counts only the states without torn writes among them. An explored state without an entry
     stands for itself alone. ``mixtures`` are further torn states that were not counted for any explored state."""
 
     states: dict[int, int] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class Rounds:
             mounts = mounts or self._worth(courses)
             if not gaps:
                 break
-            # A partial division makes no claim. Also, its states differ only in the last reads, and say less than other
+            # A partial division claims nothing. Also, its states differ only in the last reads, and say less than other
             # states.
             if spent + len(gaps) > mounts:
                 courses.give_up(parts)
@@ -294,8 +294,8 @@ class Rounds:
     def _shows(self, found: Mixtures, mixture: Mixture, numbers: Iterable[int]) -> bool:
         """Return whether the mounted states with these ``numbers``, which are in ``mixture``, agree with its
         predictions. In each state, the files must have the bytes that the state has in their sectors on the disk. Also,
-        the reads that decided the course of recovery must be of the same sectors as in the mounted state from which bob
-        derived the mixture (its leaf)."""
+        the reads that decided the course of recovery must be of the same sectors as in the mixture's leaf, the mounted
+        state that bob derived it from."""
         return all(
             self._is_shown(found, mixture, number) and found.reads_alike(mixture, self.ledger.states[number])
             for number in numbers
@@ -505,7 +505,7 @@ class Rounds:
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
         """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. Any other state has a
         first read that finds a content which no mounted state had there. For each such read and content, return one
-        state. If bob makes no predictions, return all states."""
+        state. Without predictions, return all states."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}

@@ -1,5 +1,5 @@
-"""The mounts of one workload's crash states in one guest. For each state, the guest gets a recipe: it says which bytes
-to write in which sectors of the scratch device. The guest mounts the device, and returns what it observed."""
+"""The mounts of one workload's crash states in one guest. For each state, the guest gets a recipe: it lists bytes, and
+the sectors of the scratch device to write them to. The guest mounts the device, and returns what it observed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,20 +25,20 @@ NO_BLOCKS = [1, 0]
 """The range without a block, for a guest that traces no lookups. Without readahead, lookups show nothing, and a
 thousand of them are more text than some reads."""
 PREPARE_TIMEOUT = 120.0
-STATE_TIMEOUT = 60.0  # host seconds, after which a guest counts as hung on one crash state
+STATE_TIMEOUT = 60.0  # host seconds; after this time, a guest counts as hung on one crash state
 
 
-EXAMINE_TIMEOUT = 120.0  # host seconds, after which a guest counts as hung on the examination of one state
+EXAMINE_TIMEOUT = 120.0  # host seconds; after this time, a guest counts as hung on the examination of one state
 
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A mounted crash state. ``outcome`` is the index in ``Session.findings`` of what the guest observed. ``accesses``
+    """A mounted crash state. ``outcome`` is the index of the guest's observation in ``Session.findings``. ``accesses``
     has all accesses from the file system's check to the unmount, if the guest traces reads. ``left`` describes the disk
-    after the unmount. It is None unless the session has stretches (:class:`Session`). ``ahead`` is True if the kernel
-    read blocks ahead. ``complaint`` is an error message of the kernel about this state. If the messages of several
-    states differ only in such things as numbers, all of these states have the text of the first message. ``on_host`` is
-    True if a sandbox on the host ran the file system's check."""
+    after the unmount (None without stretches, see :class:`Session`). ``ahead`` is True if the kernel read blocks ahead.
+    ``complaint`` is an error message of the kernel about this state. If the messages of several states differ only in
+    such things as numbers, all of these states have the text of the first message. ``on_host`` is True if a sandbox on
+    the host ran the file system's check."""
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -52,12 +52,11 @@ class Session:
     """The scratch device of one workload in one guest.
 
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
-    wants to know. If ``watched`` is None, the guest traces no reads. In some file systems, recovery overwrites blocks
-    that it has read, so that their old contents make no difference later. For such a file system, ``stretches`` are
-    runs of sectors, and the guest also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If
-    ``closely``, outcomes include everything that a program could see (:class:`bob.agent.inside.look.Look`). With
-    ``checkers``, a sandbox on the host runs the file system's check if it can, and the guest mounts each recovered disk
-    once.
+    wants to know (None: the guest traces no reads). In some file systems, recovery overwrites blocks that it has read,
+    so that their old contents no longer matter. For such a file system, ``stretches`` are runs of sectors, and the
+    guest also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If ``closely``, outcomes
+    include everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a sandbox on
+    the host runs the file system's check if it can, and the guest mounts each recovered disk once.
 
     The recipe of a state is its *delta*: a list of runs of sectors, whose contents are in the ``payload``. Later calls
     may add contents to the payload, but never change those that it has."""

@@ -26,15 +26,15 @@ MOST = Fraction(3, 4)  # if bob knows a smaller share of the torn states, it loo
 class TornCause(StrEnum):
     """The cause why a torn state is unknown, or does not count for a claim.
 
-    The first five causes say what recovery reads. ``JOURNAL`` is a journal or log, and ``METADATA`` is all else that is
-    not file data. ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a place
-    without earlier data, and ``OVERWRITTEN`` is data over other data.
+    The first five causes say what recovery reads. ``JOURNAL`` is a journal or log, and ``METADATA`` is everything else
+    that is not file data. ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a
+    place without earlier data, and ``OVERWRITTEN`` is data over other data.
 
     The next four causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
     states that differ only in sectors of file data. Each of these sectors is from before a write or from after it. bob
     mounts a few states of a mixture, and predicts the other states. For any two of the sectors, the mounted states
-    include all four combinations of before and after. So if a claim can be broken by two wrong sectors alone, the
-    mounted states show whether any state of the mixture breaks it. bob then judges the claim *sector by sector*.
+    include all four combinations of before and after. So if two wrong sectors alone can break a claim, the mounted
+    states show whether any state of the mixture breaks it. bob then judges the claim *sector by sector*.
 
     ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``UNTESTABLE``: bob cannot
     mount a state that the check needs, since that state is not legal, or the mixture has too many parts. ``MIXED``: bob

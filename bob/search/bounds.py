@@ -1,7 +1,7 @@
-"""Bounds of workloads. A TOML file says from which parts bob may build a workload: the initial tree, the names of
-files, the operations that change files, and the calls (such as fsync) that ask for durability. It also lists promises:
-the properties that bob tests with these workloads, each of which says what a crash after such a call must keep
-(docs/search.md)."""
+"""Bounds of workloads. A TOML file lists the parts that bob may build a workload from. They are the initial tree, the
+names of files, the operations that change files, and the calls (such as fsync) that ask for durability. The file also
+lists promises: the properties that bob tests with these workloads. Each promise says what a crash after such a call
+must keep (docs/search.md)."""
 
 import re
 import shlex

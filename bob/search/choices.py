@@ -38,7 +38,7 @@ def first(_options: int) -> int:
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices with which the next run must begin. ``places`` has all choices of the last run. Return None if
+    """Return the choices that the next run must make first. ``places`` has all choices of the last run. Return None if
     the last run was the last sequence of choices."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:

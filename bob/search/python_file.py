@@ -99,8 +99,8 @@ class PythonFile:
         number of options and returns the index of an option.
 
         ``seen`` has the positions in the code that earlier runs have reached, each with the signature there. The run
-        stops at a position that is in ``seen`` with the same signature, and adds new ones. If ``seen`` is None, the run
-        never stops early. Raises UsageError for a mistake in the file."""
+        stops at a position that is in ``seen`` with the same signature, and adds new ones. Without ``seen`` (None), the
+        run never stops early. Raises UsageError for a mistake in the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)

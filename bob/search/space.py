@@ -20,7 +20,7 @@ MOST_PASSED = 2_000  # if so many workloads in a row do not test a property, bob
 
 class Space(ABC):
     name: str  # the name of the bounds
-    asked: tuple[Property, ...]  # each workload tests at least one of these
+    asked: tuple[Property, ...]  # each workload tests at least one of them
     notes: tuple[str, ...] = ()  # lines about all workloads, for the user, once every() is through
     most_misses = 300  # if so many draws in a row give no new workload, bob stops drawing
 
@@ -42,7 +42,7 @@ class Space(ABC):
     @abstractmethod
     def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
         """Draw a workload, and return it with a key that equal workloads share. Return None if its key is in ``seen``,
-        or if the drawn operations make no workload of this space."""
+        or if the drawn operations do not make a workload of this space."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Search:
 
     def workloads(self, space: Space) -> Iterator[Workload]:
         """Return the workloads of ``space`` that the search tries, shorter ones first. Drawn workloads come in the
-        order in which bob draws them."""
+        order of the draws."""
         return self.part.of(space, self.length, is_drawn=self.seconds is not None)
 
 

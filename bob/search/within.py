@@ -93,8 +93,8 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """Return one of ``ends`` at random, or None if there is none. ``ends`` are workloads that differ only in how they
-    end. Half of the time, return one that ends naturally, without a call.
+    """Return one of ``ends`` at random, or None if ``ends`` is empty. ``ends`` are workloads that differ only in how
+    they end. Half of the time, return one that ends naturally, without a call.
 
     Otherwise first draw the kind of the last call (:func:`_sort`), then a call of this kind. Without this, calls that
     sync one file would be too likely, since there are many of them. There is only one call that syncs everything. It is
@@ -109,8 +109,8 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return the kind of the workload's last call, by what it syncs. The kind is "everything", or "directory" for a
-    directory in which an operation made a name, or "thing" for any other file or directory."""
+    """Return the kind of the workload's last call. It says what the call syncs: "everything", or "directory" for a
+    directory where an operation made a name, or "thing" for any other file or directory."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:

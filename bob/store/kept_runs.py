@@ -30,8 +30,8 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty; for ``kind``
-    it is None."""
+    """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty (``kind``:
+    None)."""
 
     path: str
     id: str
@@ -45,8 +45,8 @@ class KeptRun:
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
     """Yield the run directories in ``folder``, in the order of their names. If a folder in it is not a run directory,
-    look directly below that folder, since it may contain the runs on several kernels. If there are none below, but the
-    folder is not empty, yield it with the state NO_RUN. Raise StoreError if ``folder`` cannot be read."""
+    look directly below that folder, since it may contain the runs on several kernels. If that folder does not contain
+    any run, but is not empty, yield it with the state NO_RUN. Raise StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:

@@ -14,7 +14,7 @@ LOCK = "lock"  # the name of the locked file; it contains the number of the proc
 @contextmanager
 def writing(paths: Sequence[Path]) -> Iterator[None]:
     """Lock the run directories ``paths`` while the code in the with block runs. Raise StoreError if another process has
-    locked one of them. The lock is flock(2), which the kernel releases when the process ends. If the file system has no
+    locked one of them. The lock is flock(2), which the kernel releases when the process ends. On a file system without
     locks, do nothing."""
     with ExitStack() as locks:
         for path in paths:

@@ -10,7 +10,7 @@ before the next phase starts.
     RUN/recoveries/NNN/             the same files, of a recovery that bob crashes (bob/recovery/)
     RUN/result.json, witnesses/     bob.result/2; bob.witness/1
 
-Each JSON file has its own checksum, and the checksums of the files that it was made from: recorded.json has those of
+Each JSON file has its own checksum, and the checksums of the files that it was made from. So recorded.json has those of
 the logs, the timeline and the base image, and observed.json has that of recorded.json.
 """
 
@@ -269,8 +269,8 @@ def new_identity() -> str:
 
 
 def check_runs(out: Path | None, option: str = "--out") -> None:
-    """Raise UsageError if a run needs a new folder in ./bob-runs, and bob cannot make one. A run needs it if the user
-    did not name a folder, so ``out`` is None. The message names the ``option`` for a folder."""
+    """Raise UsageError if a run needs a new folder in ./bob-runs, and bob cannot make one. ``out`` is the folder that
+    the user named. Without it (None), the run needs a new folder. The message names the ``option`` for a folder."""
     if out is None:
         check_new_folder(RUNS / "new", option)
 

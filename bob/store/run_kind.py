@@ -31,9 +31,9 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
 
 
 def subject_of(about: Mapping[str, Any]) -> str:
-    """Return the name of what a run tests: a configuration, a program, or a set of configurations. ``about`` is the
-    content of the run's run.json. Return an empty string if it lacks this name, as another version of bob may have
-    written it."""
+    """Return the name of the thing that a run tests: a configuration, a program, or a set of configurations. ``about``
+    is the content of the run's run.json. Return an empty string if it lacks this name, as another version of bob may
+    have written it."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:

@@ -23,7 +23,7 @@ class SearchDirectory(RunFolder):
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Undo a search that ended before it had a result. Remove run.json, the lock, and the lots that have no
+        """Undo a search that ended before it had a result. Remove run.json, the lock, and the lots without a
         workload."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
@@ -42,7 +42,7 @@ class SearchDirectory(RunFolder):
 
     def begin(self, workloads: int, known: int | None = None) -> Path:
         """Add a lot with this number of ``workloads`` to run.json, and return its path. ``known`` is the number of
-        earlier lots that have results now; if it is None, all of them do."""
+        earlier lots that have results now (None: all of them)."""
         lots = self.about()["lots"]
         name = f"lot-{len(lots) + 1:03d}"
         self.note(lots=[*lots, [name, workloads, *([] if known in (None, len(lots)) else [known])]])

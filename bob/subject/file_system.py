@@ -51,8 +51,8 @@ class FileSystem:
     The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
     for ``quiet`` seconds. This is longer than all timers of the file system. If the file system never stops writing,
     bob waits ``enough`` seconds after the operations (0: no limit). ``keeps_commits`` says that the file system does
-    not write a finished transaction to its log until a sync waits for it, as JFS does. bob then also syncs it after the
-    wait.
+    not write a finished transaction to its log until a sync waits for it, as JFS does. In this case, bob also syncs the
+    file system after the wait.
 
     ``names`` are pairs: mount options, and what the literature calls the file system with them. ``forgets`` describes
     blocks that recovery updates. Recovery updates each of them independently of the others. The block after recovery is

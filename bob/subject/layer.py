@@ -155,7 +155,7 @@ def layers() -> dict[str, LayerDeclaration]:
 
 
 def promises(made: Sequence[Layer]) -> list[tuple[str, PromiseDeclaration]]:
-    """Return the promises of the layers ``made`` that bob ships, each with the name of its layer. The list has no
+    """Return the promises of the layers ``made`` that bob ships, each with the name of its layer. Leave out the
     promises of layers that the user declared."""
     names = dict.fromkeys(layer.name for layer in made if layer.name in layers())
     return [(name, promise) for name in names for promise in layers()[name].promises]

@@ -66,7 +66,7 @@ class Subject:
 
     @property
     def stack(self) -> str:
-        """The layers, and the disks that fail, in words; empty if the subject has no layers."""
+        """The layers, and the disks that fail, in words; empty without layers."""
         on = f"on {', '.join(stack_words(len(self.disks), self.layers))}" if self.layers else ""
         return on + _disks(" without", self.missing) + _disks(", losing", self.lost)
 
@@ -145,7 +145,7 @@ def _disks(what: str, numbers: tuple[int, ...]) -> str:
 
 def _check_lost(lost: tuple[int, ...], disks: int) -> None:
     """Raise UsageError unless the disks with the numbers ``lost`` exist, and at least one other disk stays. ``disks``
-    is the number of all disks; it is 0 if the subject has no layers."""
+    is the number of all disks (0 without layers)."""
     if lost and not disks:
         raise UsageError("only a disk below layers can be lost", hint="name the layers with --stack")
     if lost and max(lost) >= disks:

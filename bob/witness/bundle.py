@@ -110,7 +110,7 @@ def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _bundled(path: Path) -> tuple[Path, str] | None:
-    """Return the bundle in which the witness ``path`` may be, and the name that the witness would have in it."""
+    """Return the bundle that may contain the witness ``path``, and the name that the witness would have in it."""
     if path.parent.name != FOLDER or path.suffix != ".json":
         return None
     run = path.parent.parent

@@ -45,9 +45,9 @@ SCHEMA = "bob.witness/1"
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
     """The size of a witness. ``operations`` counts the operations, and ``setup`` the operations that make the initial
-    tree. ``departure`` counts the writes by which the crash state differs from the nearest clean prefix
-    (:mod:`bob.crash.departures`). A clean prefix has the first k pending writes in the order in which the kernel sent
-    them, and no others, as on a disk without a cache."""
+    tree. ``departure`` counts the writes that make the crash state differ from the nearest clean prefix
+    (:mod:`bob.crash.departures`). A clean prefix has the k pending writes that the kernel sent first, and no others, as
+    on a disk without a cache."""
 
     operations: int
     setup: int
@@ -133,7 +133,7 @@ class Witness:
 
 class CrashDocument(Document, frozen=True):
     """The crash of a witness. ``state`` says which writes and sectors of the recording are in the crash state.
-    ``departure`` counts the writes by which this state differs from a clean prefix, as in :class:`WitnessSize`. bob
+    ``departure`` counts the writes that make this state differ from a clean prefix, as in :class:`WitnessSize`. bob
     itself does not need ``timeline``; it shows it to people."""
 
     state: CrashState

@@ -18,7 +18,7 @@ _FILLS = 0x7F  # number of fill bytes for operations, and of other fill bytes fo
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """The number of an operation of the workload, and the ``offset`` in its file (bytes) at which it writes."""
+    """The number of an operation of the workload, and the ``offset`` of its write in the file (bytes)."""
 
     number: int
     offset: int

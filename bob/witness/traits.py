@@ -162,7 +162,7 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
     """Return whether the kernel sent the write ``one`` before the operation that made its data returned, or later.
     ``ends`` has the time when this operation returned. If the operation had not returned by the crash, ``ends`` is
-    empty or has None."""
+    empty or contains None."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )

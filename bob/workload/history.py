@@ -73,7 +73,7 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy of the inode in which the fields named in ``changes`` have the values given there. The field
+        """Return a copy of the inode, with the values that ``changes`` gives for some of its fields. The field
         ``content`` must not be among them."""
         return replace(self, **changes)
 
@@ -144,14 +144,14 @@ class History:
 
     def after(self, number: int) -> HistoryStep:
         """Return the step after operation ``number``. The operations of a finish (the end of a recording, after the
-        workload's own operations) have no steps. For such an operation, return the last step."""
+        workload's own operations) add no steps. For such an operation, return the last step."""
         return self.steps[min(number, len(self.steps) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class PerformedOperation:
-    """An operation in the form in which bob's agent in the guest performs it. ``data`` are the bytes to write, and
-    ``offset`` is where an append begins."""
+    """An operation in the form that bob's agent in the guest performs. ``data`` are the bytes to write, and ``offset``
+    is where an append begins."""
 
     operation: Operation
     number: int

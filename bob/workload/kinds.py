@@ -1,6 +1,6 @@
-"""The kinds of changes that operations make, and how two changes are related. bob's finer tables (``bob matrix --rows
-pairs``) have a row for each pair of kinds and each relation. The promises in a model of a file system (:mod:`bob.apm`)
-are also about these kinds, for example about the order in which two changes persist.
+"""The kinds of changes that operations make, and how two changes are related. The finer tables of bob (``bob matrix
+--rows pairs``) have a row for each pair of kinds and each relation. The promises in a model of a file system
+(:mod:`bob.apm`) are also about these kinds, for example about the order in which two changes persist.
 
 An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
 end of a file is an overwrite and an append. A write with O_TRUNC is a truncate and an append. The first link of a file
@@ -51,8 +51,8 @@ class Relation(StrEnum):
 @dataclass(frozen=True, slots=True)
 class OperationScope:
     """The files and directories that an operation is about. ``things`` are the files and directories that it writes to,
-    creates, removes, names, moves or replaces. ``directories`` are the directories in which a thing of ``things`` has a
-    name before or after the operation."""
+    creates, removes, names, moves or replaces. ``directories`` are the directories that contain a name of one of
+    ``things`` before or after the operation."""
 
     things: frozenset[int]
     directories: frozenset[int]

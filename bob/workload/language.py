@@ -34,8 +34,8 @@ _PIECE = re.compile(
 
 def path_in(word: str) -> str:
     """Return the path in ``word``. Raises ValueError if the word is not an absolute path. Also raises it if the path is
-    below a directory of the file system or of bob (such as lost+found), because bob does not look at such directories
-    after a crash."""
+    below a directory of the file system or of bob (such as lost+found). After a crash, bob does not look at such
+    directories."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"the path {word!r} must not contain {'..' if '..' in names else '.'}")

@@ -63,7 +63,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write(2) at ``offset``. If ``offset`` is None, it is at the end of the file (O_APPEND)."""
+    """A write(2) at ``offset`` (None: at the end of the file, with O_APPEND)."""
 
     path: str
     offset: int | None
@@ -83,7 +83,7 @@ class CopyRange:
 
 @dataclass(frozen=True, slots=True)
 class Reflink:
-    """A FICLONE of ioctl_ficlonerange(2), after which ``path`` shares all data of ``source``."""
+    """A FICLONE of ioctl_ficlonerange(2). Afterwards, ``path`` shares all data of ``source``."""
 
     source: str
     path: str
@@ -315,8 +315,8 @@ NATURAL = Finish("natural", natural=True)
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A workload. ``setup`` makes the initial tree, which is durable before the recording begins. bob records the
-    ``operations``, and then the ``finish``. ``at`` says at which times crashes may come. ``pattern`` is the version of
-    the pattern that the operations write as data."""
+    ``operations``, and then the ``finish``. ``at`` says when crashes may come. ``pattern`` is the version of the
+    pattern that the operations write as data."""
 
     name: str
     setup: tuple[Operation, ...]

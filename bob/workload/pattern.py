@@ -11,9 +11,9 @@ These are examples of cells::
     \pq14;11112B;8G^    operation 3 in shade 1, where another operation wrote in shade 0
     <stale--medium!>    never written: the contents of the device before mkfs
 
-So bob can tell for any range of bytes, even one that begins or ends within a cell, what it is: data of a certain
-operation, zeros, stale medium, or something else. Old recordings and witnesses have cells like ``<op03:00001a:7f>``.
-In them, all operations have the same shade, ``UNSHADED``.
+So bob can tell what any range of bytes is, even if the range begins or ends within a cell. It is data of a certain
+operation, zeros, stale medium, or something else. Old recordings and witnesses have cells like ``<op03:00001a:7f>``. In
+them, all operations have the same shade, ``UNSHADED``.
 """
 
 import re
@@ -59,8 +59,8 @@ _DIGITS = [6, 7, 8, 9, 10, 11, 13, 14]
 
 
 class PatternCell(NamedTuple):
-    """The content of a cell (16 bytes of data). ``operation`` is the number of the operation that wrote it, ``offset``
-    is the place in the file for which it was written (bytes), and ``shade`` is the shade of this operation."""
+    """The content of a cell (16 bytes of data). ``operation`` is the number of the operation that wrote it. This
+    operation wrote it for the place ``offset`` in the file (bytes), and in the shade ``shade``."""
 
     operation: int
     offset: int
@@ -82,8 +82,8 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return a table with 256 numbers, one for each value of a byte. The number is the shade in which ``character``, at
-    ``position`` of a cell, is written as this byte. It is below 0 if there is no such shade."""
+    """Return a table with 256 numbers, one for each value of a byte. The number is the shade that makes this byte of
+    ``character`` at ``position`` of a cell. It is below 0 if there is no such shade."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
@@ -101,9 +101,9 @@ def _block(operation: int, block: int, shade: int) -> bytes:
 
 
 def contents(operation: int, offset: int, length: int, shade: int | None = None) -> bytes:
-    """Return the ``length`` bytes that ``operation`` writes at file offset ``offset`` (bytes). If ``shade`` is None,
-    they are in the operation's first shade. Raises ValueError for an operation number from ``MAX_OPERATIONS`` on, and
-    for an unknown shade."""
+    """Return the ``length`` bytes that ``operation`` writes at file offset ``offset`` (bytes). They are in the shade
+    ``shade`` (None: the operation's first shade). Raises ValueError for an operation number from ``MAX_OPERATIONS`` on,
+    and for an unknown shade."""
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation number {operation} is out of range (0 to {MAX_OPERATIONS - 1})")
     if shade is None:

@@ -25,8 +25,8 @@ class RefusedCall(OSError):
 
 class Stopped(BaseException):
     """The exception that ends a run of a Python file from within a call. ``except Exception`` does not catch it.
-    ``error`` is the mistake in the file. ``error`` is None if the file has no mistake. In that case bob itself ended
-    the run, because it does not need the rest."""
+    ``error`` is the mistake in the file. Without a mistake (None), bob itself ended the run, because it does not need
+    the rest."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
@@ -35,9 +35,8 @@ class Stopped(BaseException):
 
 class SimulatedFileSystem:
     """The object ``fs`` in one run of the Python file ``name``. It begins with the tree that the operations ``setup``
-    make. If the run ended early, because of a mistake or because bob ended it, ``stopped`` is the exception that ended
-    it; otherwise None. bob looks at ``stopped``, so it knows of the exception even if the file catches every
-    exception."""
+    make. The run may end early, because of a mistake or because bob ends it. Then ``stopped`` is the exception that
+    ended it (otherwise None). So bob knows of the exception even if the file catches every exception."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
@@ -84,7 +83,7 @@ class SimulatedFileSystem:
         return sorted(name for folder, _slash, name in names if folder == above and name)
 
     def tree(self) -> dict[str, int | None]:
-        """Return every name with the size of its file (bytes). The size is None for anything but a file."""
+        """Return every name with the size of its file in bytes (None: not a file)."""
         tree = self.performing.tree
         return {one: tree.size(one) if tree.kind(one) is FileKind.FILE else None for one in sorted(tree.names)}
 
@@ -130,7 +129,7 @@ class SimulatedFileSystem:
         return self.stopped
 
 
-# Methods that are questions; no operation has one of these names.
+# Methods that are questions; no operation has such a name.
 QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")
 
 

@@ -27,7 +27,7 @@ ALPHABET = 93  # characters in the alphabet of a position
 SHADES = 2 * ALPHABET
 SETUP_SHADE = 32
 FIRST_SETUP_NUMBER = 10_000  # the first number of the initial tree's operations; a workload's numbers are 1, 2, ...
-WORD = slice(1, 5)  # where a cell has the operation's number
+WORD = slice(1, 5)  # the place of the operation's number in a cell
 # A range of at most this many bytes may lack a whole cell, which would name its operation.
 SHORT_BYTES = 2 * CELL_BYTES - 1
 _HIGH = 0x80
@@ -50,8 +50,8 @@ def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 SHADED, PLAIN = _tables()
-"""For each shade, position in the cell and byte: the byte in that shade, and the plain byte; 0 if the shade has
-none."""
+"""For each shade, position in the cell and byte: the byte in that shade, and the plain byte; 0 if the shade lacks
+it."""
 _PLACES = np.arange(CELL_BYTES)
 
 
@@ -88,13 +88,13 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """Return the shade in which operation ``number`` writes ``length`` bytes at offset ``start``. ``thing`` is the
+        """Return a shade for operation ``number``, which writes ``length`` bytes at offset ``start``. ``thing`` is the
         file (or the attribute of a file) that it writes to. ``word`` has the four characters in each cell that stand
         for the operation's number.
 
         Every written byte differs from the bytes of earlier writes to the same place. A range may be too short for a
-        whole cell. Then bob looks for a shade in which its bytes also differ from all other writes, in any file. If no
-        such shade is free, bob does without this second condition. Raises ValueError if no shade meets the first
+        whole cell. Then bob looks for a shade that makes its bytes differ from all other writes, too, in any file. If
+        no such shade is free, bob does without this second condition. Raises ValueError if no shade meets the first
         condition."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])

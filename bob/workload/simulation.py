@@ -1,7 +1,6 @@
 """The simulation of a workload in memory, which refuses operations that a kernel would refuse. It finds out which bytes
-bob's agent in the guest has to write, and what the files contain after each operation if there is no crash (the
-history). The presence oracle, which finds out what survived a crash, compares the files after the crash with this
-history."""
+bob's agent in the guest has to write, and what the files contain after each operation if no crash comes (the history).
+The presence oracle, which finds out what survived a crash, compares the files after the crash with this history."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -36,8 +35,8 @@ class _TooLarge(ValueError):
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
     """Return three things: the history of ``workload``, the operations of its setup, and its own operations. The
-    operations are in the form in which bob's agent performs them, with the bytes to write. Raises RefusedError for an
-    operation that a file system would refuse."""
+    operations are in the form that bob's agent performs, with the bytes to write. Raises RefusedError for an operation
+    that a file system would refuse."""
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     system.data.clear()
