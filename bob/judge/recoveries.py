@@ -49,8 +49,8 @@ def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> l
 
 
 def planned(run: RunDirectory) -> list[Recovered] | None:
-    """Return the crash states of ``run`` at which a second crash is to interrupt the recovery, as the run directory
-    lists them. Return None if it has no such list yet."""
+    """Return the crash states of ``run`` whose recovery a second crash is to interrupt, as the run directory lists
+    them. Return None if it has no such list yet."""
     about = run.about()
     with reading(run.path / "run.json"):
         return decode(list[Recovered], about["recoveries"]) if "recoveries" in about else None

@@ -163,8 +163,8 @@ class Descriptors:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
-        """Note the open file behind the descriptor that a call returned. ``open_file`` is None if it is a file that bob
-        does not trace, such as one outside the file system under test."""
+        """Note the open file behind the descriptor that a call returned. None stands for a file that bob does not
+        trace, such as one outside the file system under test."""
         assert call.result is not None
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)

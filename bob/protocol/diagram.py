@@ -207,8 +207,8 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
 
 
 class _UnsyncedSteps:
-    """The steps that no sync has made durable so far. bob assumes here what POSIX promises: a sync of a file makes only
-    the changes of its data durable, and a sync of a directory makes only the changes of the names in it durable."""
+    """The steps that no sync has made durable so far. Here bob assumes what POSIX promises. A sync of a file makes only
+    the changes of its data durable. A sync of a directory makes only the changes of the names in it durable."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects

@@ -1,5 +1,5 @@
-"""Derive the effects of a program's system calls. If a call changes a file in a way that bob does not know, bob does
-not *follow* that file any more: it concludes nothing from the file's contents in crash states."""
+"""Derive the effects of a program's system calls. If a call changes a file in a way that bob does not know, bob no
+longer *follows* that file. This means that bob concludes nothing from the file's contents in crash states."""
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence

@@ -27,9 +27,9 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return the signs in ``tree``. A sign is what the value of one unit (a name, a size, or a range of contents) in
-    the tree says about one call that changes the unit: whether the call has persisted. ``located`` maps the number of
-    each file to the file's path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
+    """Return the signs in ``tree``. A sign says of one call whether it has persisted. It comes from the value in the
+    tree of one unit (a name, a size, or a range of contents) that the call changes. ``located`` maps the number of each
+    file to the file's path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])

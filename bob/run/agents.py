@@ -112,7 +112,7 @@ def guests_of(
 
 def jobs_for(name: str, asked: int | None) -> int:
     """Return how many guests shall run side by side. If ``name`` is a machine that the user gives, it is the only
-    guest. Otherwise there are ``asked`` guests; if ``asked`` is None, there are as many as fit on this host."""
+    guest. Otherwise there are ``asked`` guests (None: as many as fit on this host)."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 

@@ -43,10 +43,9 @@ class Checkers:
     """The machines that run the checker of ``program``. ``hands`` is the source of these machines. It is the same
     object as ``guests``, or a source of sandboxes on the host. ``jobs`` is the number of machines that work side by
     side. ``root`` is the root directory of each tree. ``why_guests`` is the reason that bob does not use sandboxes; it
-    is empty if the user wants guests. ``controlled`` has the digests of trees for which the checker in a guest and on
-    the host gave the same answer. ``differing`` says how they gave different answers, or why guests could not check; it
-    is None as long as neither happened. ``is_worded_otherwise`` says that the same answer once had other words in a
-    guest."""
+    is empty if the user wants guests. ``controlled`` has the digests of trees that got the same answer from the checker
+    in a guest and on the host. ``differing`` says how they gave different answers, or why guests could not check (None:
+    neither has happened yet). ``is_worded_otherwise`` says that the same answer once had other words in a guest."""
 
     program: Program
     root: Node
@@ -65,8 +64,8 @@ class Checkers:
     def check(
         self, title: str, tries: Tries, budget: int, answers: dict[bytes, CheckerAnswer], seed: int
     ) -> TriedStates:
-        """Run the checker on the states of ``tries`` that have no answer in ``answers`` yet, at most on ``budget`` of
-        them. Add the new answers to ``answers``."""
+        """Run the checker on the states of ``tries`` that lack an answer in ``answers``, at most on ``budget`` of them.
+        Add the new answers to ``answers``."""
         tried = TriedStates(self, tries, budget, answers, Random(seed))
         tried.ask(title, SAMPLED * self.jobs, seed)
         return tried

@@ -183,9 +183,9 @@ class Workers:
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Let the workers do all parts of a run. Return when all parts have ended and ``parts`` has no further part. If
-        an error ends this method, it still keeps the finished work. Raise GuestError if no present worker can do a
-        part. Raise also the errors of :meth:`bob.run.parts.PartedRun.take`."""
+        """Let the workers do all parts of a run. Return when all parts have ended and no further part comes from
+        ``parts``. If an error ends this method, it still keeps the finished work. Raise GuestError if no present worker
+        can do a part. Raise also the errors of :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -227,7 +227,7 @@ class Workers:
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
         """Have all workers end their guests. Each worker then sends back what it has finished of its part. Yield each
-        part with what came back, as far as it arrives in time."""
+        part with its result, as far as it arrives in time."""
         self._progress.step("waiting for the workers to end their guests")
         with suppress(Exception):  # if the cluster is gone, keep the finished work that is here
             self._client.run(_end, self._run, on_error="ignore")

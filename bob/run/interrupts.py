@@ -34,7 +34,7 @@ class Interrupts:
 
 class Begun:
     """A finder for the directory of a run. The caller makes this object before the run begins. The run directory is
-    ``folder``. If ``folder`` is None, the run makes a new directory in ``runs``."""
+    ``folder`` (None: the run makes a new directory in ``runs``)."""
 
     def __init__(self, folder: Path | None, runs: Path) -> None:
         self._folder, self._runs = folder, runs
@@ -42,7 +42,7 @@ class Begun:
 
     @property
     def run(self) -> Path | None:
-        """The run directory. It is None if bob made no new run directory, or several."""
+        """The run directory (None: bob made no new run directory, or several)."""
         found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
         begun = [one for one in found if (one / "run.json").exists()]
         return begun[0] if len(begun) == 1 else None
@@ -51,7 +51,7 @@ class Begun:
 @contextmanager
 def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
     """Add a note to the exception if Ctrl-C ends the ``with`` block. The note says which call in Python resumes the
-    run. The run directory is ``folder``, or a new directory in ``runs`` if ``folder`` is None."""
+    run. The run directory is ``folder`` (None: a new directory in ``runs``)."""
     begun = Begun(folder, runs)
     try:
         yield

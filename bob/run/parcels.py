@@ -29,9 +29,9 @@ OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs betw
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
     identifies the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` is an archive with
-    the files of the part. One of these, run.json, says what to do. ``numbers`` are the numbers of the workloads to do
-    (None: all). ``environment`` has for example the kernel that the worker must have (None: any environment will do).
-    The worker may use ``jobs`` guests at a time, in the libvirt at ``connect``."""
+    the files of the part. The file run.json among them says what to do. ``numbers`` are the numbers of the workloads to
+    do (None: all). ``environment`` has for example the kernel that the worker must have (None: any environment will
+    do). The worker may use ``jobs`` guests at a time, in the libvirt at ``connect``."""
 
     run: str
     key: str
@@ -45,8 +45,8 @@ class Parcel:
 
 
 def parcel_of(part: RunPart, identity: str) -> Parcel:
-    """Return the parcel for ``part`` of the run with the name ``identity``. The parcel has no files of workloads that
-    belong to other parts."""
+    """Return the parcel for ``part`` of the run with the name ``identity``. The parcel leaves out the files of
+    workloads that belong to other parts."""
     run, host, numbers = part.run, part.host, part.numbers
     key, given, about = run.path.name, is_given(part), run.about()
     return Parcel(
@@ -81,8 +81,7 @@ class ParcelResult:
 
     @property
     def failure(self) -> str | None:
-        """The reason why the worker failed to do the parcel. It is None if the worker did it, or if the run was
-        stopped."""
+        """The reason why the worker failed to do the parcel (None: the worker did it, or the run was stopped)."""
         return self.unfit or self.broke
 
 
@@ -165,7 +164,7 @@ def _is_kept_base(run: RunDirectory, path: PurePosixPath) -> bool:
 
 
 def _turn(path: PurePosixPath) -> tuple[int, int, str]:
-    """Return a sort key for the order in which files are written. The files of the run itself come last, such as
-    run.json. Before them come the files that mark a recording or a workload as complete, and first all other files."""
+    """Return a sort key: bob writes the files in this order. The files of the run itself come last, such as run.json.
+    Before them come the files that mark a recording or a workload as complete, and first all other files."""
     late = _LATE.index(path.name) + 1 if path.name in _LATE else 0
     return len(path.parts) == 1, late, str(path)

@@ -1,6 +1,7 @@
-"""A run divided into parts, each with its own run directory. A part is a column of a matrix, a lot (a batch of
-workloads) of a search, or a program on one file system at one pace (how fast the program runs). This machine does the
-parts one after the other, or the workers of a cluster do them (bob/run/cluster.py)."""
+"""A run divided into parts, each with its own run directory. A part of a matrix is a column, and a part of a search is
+a lot (a batch of workloads). A part of a program's run is the program on one file system at one pace (how fast the
+program runs). This machine does the parts one after the other, or the workers of a cluster do them
+(bob/run/cluster.py)."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from bob.store.run_directory import RunDirectory, now
 @dataclass(frozen=True, slots=True)
 class RunPart:
     """A part of a run. The directory ``run`` says what to do, and keeps the results. ``numbers`` are the numbers of the
-    workloads that the part has. If ``numbers`` is None, the part has all workloads of the directory, and it also judges
+    workloads that the part has. None means that the part has all workloads of the directory, and that it also judges
     them."""
 
     run: RunDirectory

@@ -119,8 +119,8 @@ class Pipeline(JobQueue):
             self._sandboxes.close()
 
     def checkers(self) -> HostCheckers | None:
-        """Return the sandbox in which the calling worker runs the file system's check. If it is None or has no agent,
-        guests run the check."""
+        """Return the sandbox that runs the file system's check for the calling worker. Without a sandbox (None), or if
+        it lacks an agent, guests run the check."""
         return self._sandboxes.of_this_worker()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:

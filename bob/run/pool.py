@@ -69,13 +69,13 @@ class Job:
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
         """Note the failure of the job, for example as an unknown answer. ``reason`` says why it failed: the second
-        guest was lost, too, or bob itself failed. If bob itself failed, ``trace`` is the traceback. A kind of job that
-        has no place to note a failure raises ``error``."""
+        guest was lost, too, or bob itself failed. If bob itself failed, ``trace`` is the traceback. A kind of job
+        without a place to note a failure raises ``error``."""
         raise error
 
 
 class Idle(Enum):
-    """The answer of a queue to a worker that asks for a job, if there is no job now. The answer says whether a job may
+    """The answer of a queue to a worker that asks for a job while no job is ready. The answer says whether a job may
     still come."""
 
     WAIT = "wait"  # more jobs may come
@@ -195,7 +195,7 @@ class Pool:
                 self.changed.notify_all()
 
     def _next(self, queue: JobQueue, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. Perhaps there is no job yet, but one may still come. If the worker has a
+        """Return the next job for a worker. Perhaps no job is ready yet, but one may still come. If the worker has a
         guest, this method then waits. Otherwise it returns Idle.WAIT at once, and the worker starts a guest while there
         is nothing else to do."""
         with self.changed:
@@ -296,8 +296,8 @@ def each_in_a_guest(
     world: Path | None = None,
 ) -> Iterator[R]:
     """Call ``do`` with an agent and an item, for each of ``items``, and yield the results. All calls use the same
-    guest, as long as it is not lost. ``items`` are pairs of a title for messages and the item itself. Raise the errors
-    of :meth:`Pool.done`."""
+    guest, unless it is lost. ``items`` are pairs of a title for messages and the item itself. Raise the errors of
+    :meth:`Pool.done`."""
     every = [_ItemJob(title, item, do) for title, item in items]
     for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
         assert isinstance(job, _ItemJob)

@@ -1,9 +1,9 @@
 """A probe from end to end: record workloads, enumerate their crash states, observe what a mount of these shows, judge,
-and report. bob stores the output of each phase before the next phase starts.
+and report. Each phase stores its output before the next phase starts.
 
-A user may also ask a question about a single workload (:func:`try_out`), with the same phases. bob then makes a
-recording for each *finish* (the way in which the workload ends, such as with an fsync). The result is a list of
-answers, not a table."""
+A user may also ask a question about a single workload (:func:`try_out`), with the same phases. For this, bob makes a
+recording for each *finish* (a way to end the workload, such as with an fsync). The result is a list of answers, not a
+table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -138,9 +138,9 @@ def unfinished(run: RunDirectory) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AskedColumn:
-    """A column of the table that the user asked for: a configuration with its run directory. If the guest image cannot
-    test the configuration, ``refusal`` is the reason; otherwise it is None. ``fresh`` is True if the run directory has
-    no workloads yet."""
+    """A column of the table that the user asked for: a configuration with its run directory. ``refusal`` is the reason
+    why the guest image cannot test the configuration (None: it can). ``fresh`` is True if the run directory does not
+    have workloads yet."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -246,8 +246,8 @@ def prober(
     kind: str = "probe",
 ) -> Iterator[Prober]:
     """Open a prober that finishes the unfinished ``columns`` while the ``with`` block is open. All columns use the host
-    of the first column, and ``image`` (None: the first column's image). ``kind`` is the kind of work, by which bob
-    estimates the time that is left (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run began on another
+    of the first column, and ``image`` (None: the first column's image). ``kind`` is the kind of work, which bob needs
+    to estimate the time that is left (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run began on another
     machine or with another image. Raise UsageError if bob cannot use the kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)

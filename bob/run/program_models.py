@@ -130,8 +130,8 @@ def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaini
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
-    """Return in words why a model has no answer. The cause is the error ``broken``. Raise this error again if it would
-    also stop the other work of the run."""
+    """Return in words why a model lacks an answer. The cause is the error ``broken``. Raise this error again if it
+    would also stop the other work of the run."""
     match broken:
         case CannotBeModelled():
             return str(broken)
@@ -187,8 +187,8 @@ class _ModelledProgram:
     pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-        """Run the checker on the trees that ``model`` allows. Return the answer: the ways in which the program breaks
-        on this model."""
+        """Run the checker on the trees that ``model`` allows. Return the answer: how the program breaks on this
+        model."""
         self.guests.progress.step(f"building the states that {model.name} allows for {self.case.work.name}")
         self.guests.progress.recorded(model.name)
         budget = self.request.budget

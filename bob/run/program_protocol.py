@@ -78,7 +78,7 @@ def _are_left_out(calls: int, files: str) -> str:
 
 def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
     """Return two trees: the tree after the setup, and the tree after a clean end of the program. Raise CannotBeModelled
-    if bob cannot see one of these trees."""
+    unless bob can see both trees."""
     ends = guests.ask(case.work, Clock.REAL, partial(look_at_ends, case=case), title="both ends")
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)

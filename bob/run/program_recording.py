@@ -1,5 +1,5 @@
 """Records a program's workload on one configuration (a file system with its options). Then bob tries the program's
-checker on trees for which the right answer is known. If an answer is wrong, bob does not use the checker."""
+checker on trees with a known right answer. If an answer is wrong, bob does not use the checker."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -171,9 +171,9 @@ def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[S
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """Return the system calls in strace's output ``text``. Leave out the chroot by which bob itself enters the tree for
-    the program. If the program also calls chroot on that directory, this call looks the same, and is left out, too. It
-    would change nothing: in that tree, the directory is a link to the root."""
+    """Return the system calls in strace's output ``text``. Leave out the chroot that bob itself makes to enter the tree
+    for the program. If the program also calls chroot on that directory, this call looks the same, and is left out, too.
+    It would change nothing: in that tree, the directory is a link to the root."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
@@ -216,9 +216,9 @@ class Mistrust(NamedTuple):
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[CheckerRun[T]]:
-    """Return the runs by which bob tests a checker before it trusts the checker. The first run is on the tree after the
-    setup (``first``), the second on the tree after a clean end (``last``). Each further run is on ``last`` with one
-    kind of damage; ``program`` lists the kinds."""
+    """Return the runs that test a checker before bob trusts it. The first run is on the tree after the setup
+    (``first``), the second on the tree after a clean end (``last``). Each further run is on ``last`` with one kind of
+    damage; ``program`` lists the kinds."""
     return [CheckerRun(first, b""), *(CheckerRun(last, output, spoiler) for spoiler in ("", *program.must_fail))]
 
 

@@ -135,7 +135,7 @@ def _tried(
 @dataclass(slots=True)
 class _ProgramRun:
     """One run that records and explores a program. bob asks the models about one recording; ``held`` is the number of
-    this recording. It is None if there are no models, or another part of the run asks them.
+    this recording (None: without models, or if another part of the run asks them).
 
     ``modelled`` are the answers of the models, before bob compares them with the trees of file systems. ``by_models``
     are the same answers after that comparison."""
@@ -176,8 +176,8 @@ class _ProgramRun:
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
     def ask_models(self, explores: bool) -> None:
-        """Ask the models what crashes could do to the program, for the recording with the number ``held``. If ``held``
-        is None, another part of the run asks them, and the answers stay empty."""
+        """Ask the models what crashes could do to the program, for the recording with the number ``held``. Without
+        ``held`` (None), another part of the run asks them, and the answers stay empty."""
         self.modelled = [unasked(model) for model in self.models]
         if self.held is not None:
             case, request = self.cases[self.held], self.asked[self.held]
@@ -256,8 +256,8 @@ class _ProgramRun:
         reliances: Reliances,
     ) -> SubjectResult:
         """Return ``subject`` with a witness (a file that shows the failure again) for each way in which the program
-        fails. System calls alone may not explain a failure. In this case, also name the write to the disk on which the
-        failure depends."""
+        fails. System calls alone may not explain a failure. In this case, also name the write to the disk that the
+        failure depends on."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):

@@ -53,8 +53,8 @@ def crash_recoveries(
 
 
 def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> list[Recovered]:
-    """Return the crash states after which bob explores crashes during recovery. bob chooses them once in a run, and
-    keeps the choice in run.json."""
+    """Return the crash states whose recovery a second crash is to interrupt. bob chooses them once in a run, and keeps
+    the choice in run.json."""
     if (plan := planned(run)) is None:
         folders = {number: run.folder(number, workload) for number, workload in enumerate(workloads)}
         observed = ((number, run.observed(path)) for number, path in folders.items() if run.is_observed(path))

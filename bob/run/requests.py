@@ -59,7 +59,7 @@ def program_requests(
 ) -> list[ProbeRequest]:
     """Return requests for ``program``: one for each file system at each of ``paces`` (how fast the program runs). If
     ``paces`` is empty, take the paces that make a difference on the file system. Build the image for the user's kernel.
-    If ``options`` has no size, the device is as large as the program needs."""
+    Without a size in ``options``, the device is as large as the program needs."""
     made = [options.of(name, program.device) for name in dict.fromkeys(file_systems)]
     systems = [one.fs for one in made]
     [image] = asked_images(
@@ -120,8 +120,8 @@ PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # the na
 class QuickQuestion:
     """A quick question (`bob try`) as text that bob has not parsed yet. ``operations`` run on the tree that ``setup``
     makes, and ``expected`` says what must be true after a crash. Each of ``finishes`` says how the workload may end,
-    for example with an fsync. bob asks the question once for each of them, or for default ones if there are none. A
-    message about a mistake calls the texts by the names in ``parts``."""
+    for example with an fsync. For each of them, bob asks the question once. If ``finishes`` is empty, bob takes default
+    ones. A message about a mistake calls the texts by the names in ``parts``."""
 
     operations: str
     expected: Sequence[str]

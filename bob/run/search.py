@@ -310,8 +310,8 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
-    """Raise StoreError if the directory ``folder``, in which an earlier session began a lot, has other workloads than
-    ``lot``. All later lots would then differ, too."""
+    """Raise StoreError if an earlier session began a lot in the directory ``folder`` with other workloads than ``lot``.
+    All later lots would then differ, too."""
     if not (folder / "run.json").is_file():
         return
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}
@@ -351,9 +351,9 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The ``workloads`` that a search will try. ``together`` is the number of all workloads; it is None if bob draws
-    workloads, since their number is then unknown. ``skipped`` counts the workloads that the file system cannot do, by
-    the operation that it lacks."""
+    """The ``workloads`` that a search will try. ``together`` is the number of all workloads (None: unknown, since bob
+    draws workloads). ``skipped`` counts the workloads that the file system cannot do, by the operation that it
+    lacks."""
 
     space: Space
     workloads: Iterator[Workload]

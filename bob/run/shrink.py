@@ -1,9 +1,9 @@
 """Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. To test whether the
 violation needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps the
-operation. The workload of a program stays as it is.
+operation. The workload of a program stays unchanged.
 
-The easiest crash states are near a *clean prefix*. A clean prefix has the first k pending writes, in the order in which
-they were sent, and no other pending write. A disk without a cache would have such a state."""
+The easiest crash states are near a *clean prefix*. A clean prefix has the k pending writes that were sent first, and no
+other pending write. A disk without a cache would have such a state."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,8 +57,8 @@ RECORDINGS = 3  # bob records a program up to so many times, since the kernel's 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A witness that bob tried to shrink. ``document`` is the smaller witness. It is None if bob recorded the workload
-    again, and the new recording does not show the violation. ``before`` and ``after`` are the sizes of the witness."""
+    """A witness that bob tried to shrink. ``document`` is the smaller witness (None: bob recorded the workload again,
+    and the new recording does not show the violation). ``before`` and ``after`` are the sizes of the witness."""
 
     path: Path
     document: Mapping[str, Any] | None
@@ -145,7 +145,7 @@ class _MountedStates(ABC):
         return found
 
     def explained(self, best: ShownState) -> ShownState:
-        """Return ``best`` with the writes on which the violation depends. To find them, mount the neighbours of
+        """Return ``best`` with the writes that the violation depends on. To find them, mount the neighbours of
         ``best``: the crash states that differ from it in one write."""
         points = best.case.plan.points
         groups = Neighbours(points).groups(best.state)

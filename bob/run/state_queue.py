@@ -26,8 +26,7 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class Tries(Protocol):
-    """The crash states that a model allows and that bob tries. The iteration yields them in the order in which bob
-    tries them."""
+    """The crash states that a model allows and that bob tries. They are tried in the order of the iteration."""
 
     def __iter__(self) -> Iterator[ModelState]: ...
 

@@ -28,8 +28,8 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Group ``witnesses`` by the guest image on which bob shows them again. If ``name`` is given, all witnesses use the
-    image ``name``. Otherwise each witness uses the image that it names.
+    """Group ``witnesses`` by the guest image that bob uses to show them again. If ``name`` is given, all witnesses use
+    the image ``name``. Otherwise each witness uses the image that it names.
 
     Raise UsageError if an image has a kernel of another series than a witness, unless ``any_kernel`` is True (None: the
     command lacks this option). If the kernel is of the same series but of another package, report that to
@@ -82,7 +82,7 @@ def _packages(found: WitnessFile) -> tuple[str, ...]:
 
 
 def _named(witness: Witness) -> str:
-    """Return the name of the image on which ``witness`` was found. If this machine lacks that image, return the name of
+    """Return the name of the image where ``witness`` was found. If this machine lacks that image, return the name of
     the default image."""
     name = witness.environment.get("image", "").partition(" ")[0]
     return name if name in image_names() else DEFAULT_IMAGE
