@@ -68,9 +68,9 @@ def agent_file() -> bytes:
 
 class Agent:
     """An agent in a guest, at the other end of one stream. It answers one request at a time. bob may have stopped the
-    guest between requests. So each request runs in a block ``with awake():``, which lets the guest run. ``real_time``
-    says that the guest's clock is a real clock. (In a guest with a virtual clock, waits take nearly no time.)
-    ``is_sound`` becomes False if the agent fails or does not answer, but not if it refuses a request."""
+    guest between requests. So this class sends each request in a block ``with awake():``, which wakes the guest.
+    ``real_time`` says that the guest's clock is a real clock. (In a guest with a virtual clock, waits take nearly no
+    time.) ``is_sound`` becomes False if the agent fails or does not answer, but not if it refuses a request."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Agent:
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
-        """Send the request ``do`` with its ``arguments``, and return the header and the blob of the answer. Raises
-        UsageError if the guest cannot do what the request asks. Raises OperationRefusedError if the guest's file system
-        refuses an operation of the workload. Raises AgentBroken if the agent fails, and GuestLost if no answer comes in
-        ``timeout`` seconds."""
+        """Send a request to the agent, and return its answer as a header (JSON) and a blob of bytes. ``do`` is the name
+        of the request, and ``arguments`` are its arguments. Raises UsageError if the guest cannot do what the request
+        asks. Raises OperationRefusedError if the guest's file system refuses an operation of the workload. Raises
+        AgentBroken if the agent fails, and GuestLost if no answer comes in ``timeout`` seconds."""
         was_sound, self.is_sound = self.is_sound, False
         with self._awake():
             self._stream.write(encode({"do": do, **arguments}, blob))

@@ -1,5 +1,5 @@
-"""Names and documents that both ends of the agent use. Only modules in bob/agent import :mod:`bob.agent.inside`; all
-other modules of bob import these names from here."""
+"""Names and types that are used both by the agent in the guest and by its client on the host. Only modules in bob/agent
+import :mod:`bob.agent.inside`; all other modules of bob import these names from here."""
 
 from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
 from bob.agent.inside.foreign_machine import BOOT

@@ -1,1 +1,2 @@
-"""Answers about file systems and models: a verdict on each claim, and the crash states that support it."""
+"""Answers about file systems and persistence models (lists of promises to applications). An answer has a verdict on one
+claim, and the crash states that support the verdict."""

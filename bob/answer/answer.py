@@ -40,8 +40,8 @@ class CallWords:
 
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
-    """Something that a program relies on, in one ``sentence``. ``calls`` describes the system calls that the
-    ``explanation`` names. ``kind`` is the name that the paper ALICE (OSDI'14) gives to such a reliance
+    """Something that a program relies on. ``sentence`` says what that is, and ``calls`` describes the system calls that
+    the ``explanation`` names. ``kind`` is the name that the paper ALICE (OSDI'14) gives to such a reliance
     (:mod:`bob.protocol.kinds`); it is empty if unknown. ``trees`` counts the trees that lack what the program relies
     on, and that its checker refuses."""
 
@@ -65,7 +65,8 @@ class Cross(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way to break a claim: the ``evidence`` in one line, and how many explored crash ``states`` show it.
+    """A way to break a claim, as one kind of crash state shows it. ``evidence`` says in one line what is wrong after
+    such a crash, and ``states`` counts the explored crash states of this kind.
 
     ``witness`` is a file in the run directory. It has the state that is easiest to explain. ``place`` is the index of
     that state's recording, and ``by_recording`` has the number of states in each recording.
@@ -113,9 +114,9 @@ class Way:
 class ByRecording:
     """The verdict on a claim by the crash states of one recording. ``name`` is the recorded workload, and ``finish``
     says how the workload ends. ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says
-    that the state with all writes breaks it, too. If the kernel's panic or hang prevented the recording, ``fall``
-    describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states (None: bob
-    explored most of them)."""
+    that the claim is broken even in the state with all writes. If the kernel's panic or hang prevented the recording,
+    ``fall`` describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states
+    (None: bob explored most of them)."""
 
     name: str
     finish: str

@@ -84,9 +84,9 @@ def _answer(several: Sequence[Answer]) -> Answer:
 
 
 def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
-    """Return the ways of a merged answer. The answers ``several`` are about the same claim, and a way is a kind of
-    crash state that breaks that claim. If the answer ``shown``, which is one of them, has recordings, return its ways.
-    Otherwise take the ways of all answers, and merge ways whose evidence differs only in numbers."""
+    """Return the ways of a merged answer. ``several`` lists the answers to merge, which are all about one claim. A way
+    is a kind of crash state that breaks this claim. ``shown`` is one of the answers; if it has recordings, return only
+    its ways. Otherwise take the ways of all answers, and merge ways whose evidence differs only in numbers."""
     if shown.recordings:
         return tuple(replace(way, states=sum(answer.violations for answer in several)) for way in shown.ways)
     found: dict[str, Way] = {}
@@ -98,9 +98,9 @@ def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
 
 
 def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return one finding for each cause. It names the rows (properties) of all findings with that cause. Its number of
-    workloads is the sum of their numbers, and its workload is the smallest of their workloads. Findings with small
-    workloads come first."""
+    """Merge all findings that have the same cause into one finding. The merged finding names the rows (properties) of
+    all of them, and its number of workloads is the sum of their numbers. It shows the smallest of their workloads.
+    Findings with small workloads come first."""
     found: dict[Cause, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.cause, []).append(finding)

@@ -1,5 +1,5 @@
-"""Notes about properties that hold with less than half of their torn crash states explored. Reports compute these
-notes, since a merged result has other numbers than its parts."""
+"""Notes about properties that have the verdict HOLDS, although bob explored less than half of their torn crash states.
+A result does not store these notes. Each report computes them, because the numbers change when results are merged."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +17,9 @@ def notes_of(subject: SubjectResult) -> tuple[str, ...]:
 
 def mostly_unknown(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield notes about answers with the verdict HOLDS and less than half of the torn states explored. A note names the
-    recording with the most unexplored torn states, and the main cause why they are unexplored. Yield no note about an
-    answer whose recordings all lack a cause, because an older version of bob did not look for causes."""
+    recording with the most unexplored torn states, and the main cause why they are unexplored. If no recording of an
+    answer has such a cause, yield no note about the answer: an older version of bob made it, which did not look for
+    causes."""
     by_recording: defaultdict[tuple[str, str, TornCause | None, bool], list[str]] = defaultdict(list)
     for one in answers:
         if one.verdict is not Verdict.HOLDS or not one.states.is_mostly_torn_unknown:

@@ -1,6 +1,6 @@
 """Convert results of older versions of bob (``bob.result/1`` of tables, ``bob.app/1``, ``bob.try/1``) to
-``bob.result/2``. A damaged document raises LookupError, TypeError, ValueError or AttributeError, or becomes a malformed
-document."""
+``bob.result/2``. If a document is damaged, the conversion raises LookupError, TypeError, ValueError or AttributeError,
+or returns a document that is not a valid ``bob.result/2``."""
 
 from __future__ import annotations
 

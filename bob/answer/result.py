@@ -212,8 +212,8 @@ class SubjectResult:
 
     @property
     def states(self) -> States:
-        """The number of explored states. Each recording counts once: with the largest number of states that were
-        explored for one of the answers."""
+        """The number of explored states. Each recording counts only once, even if several answers use it. Different
+        answers may have explored different numbers of its states, and the largest number counts."""
         recordings: dict[tuple[str, str], States] = {}
         for one in (one for answer in self.answers for one in answer.recordings):
             before = recordings.setdefault((one.name, one.finish), one.states)

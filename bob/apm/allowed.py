@@ -155,9 +155,8 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return which graph nodes have persisted, and which have not, as far as the observation proves that in any model.
-    Also return the clauses that are broken by every possible reading of some cell. With each clause comes the name of
-    that cell."""
+    """Return which graph nodes have persisted and which have not, as far as the observation proves it without a clause
+    of a model. Also return each clause that every possible reading of some cell breaks, with the name of the cell."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))

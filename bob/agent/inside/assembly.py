@@ -1,4 +1,5 @@
-"""Assemble disks into the device that is mounted, as a machine would do at boot."""
+"""Start the layers (such as RAID) over a file system's disks, and so make the device that is mounted, as a machine
+would do at boot."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class LayerFailed(Denial):
 
 class Assembly:
     """The device that is mounted. ``disks`` are the paths of its disks, and ``layers`` lie over the disks (from the
-    bottom up). The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If ``makes``,
-    the first assembly also creates the layers on the disks, for example by writing superblocks."""
+    bottom up). The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If ``makes`` is
+    true, the first assembly also creates the layers on the disks, for example by writing superblocks."""
 
     def __init__(
         self,

@@ -23,9 +23,9 @@ MOST_LINES = 4
 
 
 class Complaints:
-    """The kernel's complaints about states, numbered from 1 on. Complaints that differ only in digits get the same
-    number. ``new`` has the complaints that the host does not have yet, as pairs of kind and words. Lines of the kernel
-    that match a regular expression in ``expected`` do not count as complaints."""
+    """The kernel's complaints about states. The complaints have numbers from 1 on, and complaints that differ only in
+    digits have the same number. ``new`` has the complaints that the host does not have yet, as pairs of kind and words.
+    Lines of the kernel that match a regular expression in ``expected`` do not count as complaints."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []
@@ -40,8 +40,8 @@ class Complaints:
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
         """Return the number of the kernel's complaint about one state. ``lines`` are the lines that the kernel printed
-        during the mount of the state. The number is 0 if the kernel did not complain, or if it refused the mount
-        without a warning. ``mounted`` says whether the state mounted, and ``read_only`` whether the kernel then made it
+        during the mount of the state. Return 0 if the kernel did not complain, or if it refused the mount without a
+        warning. ``mounted`` says whether the state mounted, and ``read_only`` whether the kernel then made it
         read-only."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)

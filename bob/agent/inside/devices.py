@@ -76,8 +76,9 @@ def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001
 
 
 class Loop:
-    """A loop device. It shows the ``length`` bytes (0: all) of the file ``path`` from byte ``start`` on. If it is
-    ``volatile``, it reports a write cache, so the kernel sends flushes to it."""
+    """A loop device over a part of the file ``path``. The part begins at byte ``start``, and ``length`` is its length
+    in bytes (0: up to the end of the file). If ``volatile`` is true, the device reports a write cache, so the kernel
+    sends flushes to it."""
 
     attached: ClassVar[list[Loop]] = []  # all loop devices of this agent, to be removed after a failure
 
@@ -98,8 +99,8 @@ class Loop:
         forget_file_systems()
 
     def release_holder(self) -> None:
-        """Close the descriptor that bob itself holds on the device. After that, the kernel closes the device at its
-        last unmount."""
+        """Close the descriptor that bob itself holds on the device. From now on only mounts hold the device open, so
+        the kernel closes it when the last of them ends."""
         os.close(self.fd)
         self.fd = -1
 
@@ -249,8 +250,8 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _made() -> dict[str, bool]:
-    """Return the names of bob's devices of device-mapper and md. The value of each name says whether another device
-    lies on top of that device."""
+    """Return a dictionary whose keys are the names of bob's device-mapper devices and md arrays. The value of a name
+    says whether another device lies on top of that device."""
     found = {}
     for device in os.listdir("/sys/block"):
         with suppress(FileNotFoundError):  # md removes an array some time after its stop
@@ -318,9 +319,9 @@ def with_device(command: list[str], device: str) -> list[str]:
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a program on ``device``, and return its exit code (negative: the signal that ended it). A failure raises no
-    error. This starts faster than subprocess does. ``output`` is a descriptor for the program's output (None: the
-    output is dropped)."""
+    """Run a program on ``device``, and return its exit code (negative: the signal that ended it). A program that fails
+    raises no error. This function starts a program faster than the module subprocess does. ``output`` is a descriptor
+    for the program's output (None: the output is dropped)."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:

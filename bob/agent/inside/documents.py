@@ -1,6 +1,6 @@
 """The host's description of a recording. It has the subject (the file system that is crashed), the work (operations or
-a program that runs on the file system) and the manner (how to record). Both ends of the agent use these types. In a
-frame, each is a JSON array of its fields."""
+a program that runs on the file system) and the manner (how to record). Both the host and the agent use these types. In
+a message between host and agent, each is a JSON array of its fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SubjectDocument(NamedTuple):
     words, and the word ``DEVICE`` stands for the device. The fields are those of
     :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount ``options`` include what the user added.
     ``layers`` go from the bottom up; without layers there is one disk. ``missing`` has the numbers of the disks that
-    had failed before the operations, ``lost`` the numbers of the disks that are not there after the crash."""
+    had failed before the operations. ``lost`` has the numbers of the disks that fail at the crash."""
 
     driver: str
     options: str
@@ -50,10 +50,11 @@ class SubjectDocument(NamedTuple):
 
 
 class OperationsDocument(NamedTuple):
-    """A workload that is a list of operations. ``finish`` has the operations that end the workload. The module
-    bob/record/encode.py encodes each operation as a list. The blob of the request has the data that the operations
-    write. If ``natural`` is true, the agent waits at the end until the disks are quiet. ``phase`` is a wait (seconds)
-    before the first operation. The agent calls stat on ``paths`` before and after the operations."""
+    """A workload that is a list of operations. ``operations`` come first, and then the operations in ``finish``, which
+    end the workload. The module bob/record/encode.py encodes each operation as a list. The blob of the request has the
+    data that the operations write. If ``natural`` is true, the agent waits at the end until the disks are quiet.
+    ``phase`` is a wait (seconds) before the first operation. The agent calls stat on ``paths`` before and after the
+    operations."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]

@@ -1,5 +1,6 @@
-"""The agent on a machine that bob did not boot. Before this agent ends, it removes what it brought, and restores what
-it changed. If a SIGKILL ends it, the next agent does that. An agent never writes to the disks of such a machine."""
+"""The agent on a machine that bob did not boot. Before the agent ends, it removes its own files and devices, and
+restores the settings that it changed. If a SIGKILL ends it first, the next agent on that machine cleans up. An agent
+never writes to the disks of such a machine."""
 
 from __future__ import annotations
 
@@ -88,8 +89,8 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """Stand in for missing programs: if this machine lacks a program of ``STAND_INS``, make a link with that name to
-    the program that the machine usually has in its place."""
+    """Make links in place of missing programs. If this machine lacks a program of ``STAND_INS``, the link has the name
+    of that program, and leads to the program that most machines have instead."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)
@@ -98,7 +99,8 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """Return a function that calls ``handler``, and then restores the wall clock, which the handler sets."""
+    """Return a function that calls ``handler``, which sets the wall clock to another time. After the call, the function
+    sets the clock back to the true time."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()

@@ -1,6 +1,7 @@
-"""Import the modules of a program's checker (a Python script) once, and fork for each tree that it checks. In an
-emulated guest a fork takes milliseconds, and a start of Python takes 0.25 s. The checker runs from its first line, as
-``__main__``, as the agent's child (:mod:`bob.agent.inside.warm_python`)."""
+"""Import the modules of a program's checker (a Python script) once, and fork a process for each tree that the checker
+shall check. In an emulated guest a fork takes milliseconds, and a start of Python takes 0.25 s. In each forked process
+the checker runs from its first line, as ``__main__``. The process is a child of the agent
+(:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -144,8 +145,9 @@ def _imports(tree: ast.Module) -> list[str]:
 
 
 def _is_in(folder: str, name: str) -> bool:
-    """Return whether the module ``name`` is the program's own. Such a module may look at its surroundings when it is
-    imported, so bob does not import it early."""
+    """Return whether the module ``name`` may belong to the program under test: it lies in the program's ``folder``, or
+    Python cannot say where it lies. Such a module may look at its surroundings when it is imported, so bob does not
+    import it early."""
     spec = importlib.util.find_spec(name)
     return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
 

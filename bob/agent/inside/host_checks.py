@@ -46,9 +46,10 @@ class HostChecks:
             self._medium.work.put(sector, data)
 
     def recover(self, runs: list[int]) -> tuple[str, list[int], Runs, bytes]:
-        """Recover one state. Return a digest of the disk afterwards, the accesses (1 for a read; sector; sectors), and
-        the runs that the program changed, with their data. Raises Denial if bob cannot follow the program's
-        accesses."""
+        """Recover one state, which ``runs`` describe as in :func:`recover`. Return four values: a digest of the disk
+        after the recovery; the program's accesses; the runs of sectors that it changed; and their data. The accesses
+        are a flat list of three numbers each: 1 for a read or 0 for a write, first sector, number of sectors. Raises
+        Denial if bob cannot follow the program's accesses."""
         work, pristine = self._medium.work, self._medium.pristine
         self._write(runs)
         touched = self._process.run(self._command, self._environment)
@@ -107,8 +108,8 @@ def recover_prepare(base: str, check: list[str], floor: list[int], blob: bytes) 
 
 def recover(states: list[list[int]], blob: bytes) -> Reply:
     """Recover ``states``. Each is a flat list of (sector, sector in the payload, sectors) in ascending order. ``blob``
-    is appended to the payload. The reply has a digest of each disk afterwards, the accesses, and the changed runs with
-    their data."""
+    is appended to the payload. For each state, the reply has a digest of the disk after the recovery, the program's
+    reads and writes, and the runs of sectors that it changed, with their data."""
     if _checks is None:
         raise Denial("recover_prepare must come first")
     if blob:

@@ -1,7 +1,6 @@
-"""Images of block devices, the differences between two images, and the packed form of such a difference. zlib
-compresses the packed form. Before the compression it has, for each run of sectors that differ, ``u64 sector, u32
-sectors`` (of 512 bytes, big-endian) and then the data. The highest bit of ``sectors`` marks a run of zeros, whose data
-is left out."""
+"""Images of block devices, the differences between two images, and the packed form of such a difference. The packed
+form is compressed by zlib. Uncompressed, it has for each run of sectors that differ ``u64 sector, u32 sectors`` (of 512
+bytes, big-endian) and then the data. The highest bit of ``sectors`` marks a run of zeros, whose data is left out."""
 
 from __future__ import annotations
 

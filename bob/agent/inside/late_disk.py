@@ -40,7 +40,8 @@ SETTLED_SECONDS = 0.01  # so long without a request, the disk completes a write:
 
 class LateDisk:
     """The disk with number ``number``. Its content is the ``length`` bytes of the file ``work`` from byte ``start`` on.
-    If ``youngest``, it always completes the write that came last; otherwise it always completes the oldest write."""
+    If several writes wait, the disk completes the write that came last if ``youngest`` is true, and otherwise the write
+    that came first."""
 
     attached: ClassVar[list[LateDisk]] = []  # all disks that exist: the next recording may use them again
 
@@ -102,8 +103,8 @@ def clear_late_disks() -> None:
 class LateServer:
     """A server that answers the kernel's nbd requests on the socket ``peer``, until ``control`` closes. The content of
     its disk is ``length`` bytes of the file ``disk`` from byte ``start`` on. It carries out a write at once, but
-    reports the write as complete only when the machine is idle. If several writes wait, it then reports the
-    ``youngest`` first, or else the oldest. A flush does not wait."""
+    reports the write as complete only when the machine is idle. If several writes wait, it then reports the write that
+    came last if ``youngest`` is true, and otherwise the write that came first. A flush does not wait."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

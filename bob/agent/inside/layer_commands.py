@@ -11,7 +11,8 @@ calls, because each crash state needs them:
 - ``zero DEVICE N`` writes zeros to the first N sectors.
 - ``set DEVICE FILE VALUE`` writes the value into a file below /sys/block/DEVICE.
 
-In later commands, NAME stands for the path of that device, as DISK0 stands for the path of the first device below."""
+In later commands, NAME stands for the path of the device that ``dm`` or ``md`` made. In the same way, DISK0 stands for
+the path of the first device below the layer."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ class StartedLayer:
         self.remove_devices()
 
     def start(self) -> None:
-        """Carry out the commands that start the layer. Raises Denial if a command fails, or if the layer makes another
-        device than was declared."""
+        """Carry out the commands that start the layer. Raises Denial if a command fails, or if the layer's device has
+        another length than the layer's declaration says."""
         self._carry_out(self._layer.start)
         if not os.path.exists(self.path):
             raise Denial(f"the commands that start the layer {self._layer.name} did not make {self.path}")

@@ -56,13 +56,13 @@ class Pieces(NamedTuple):
 
 class Look:
     """A reader of directory trees. It cuts the contents of files into chunks, and gives equal chunks the same number.
-    ``new_chunks`` are those that the host does not have yet. Without ``lasting_inodes``, the file system numbers its
-    inodes anew at each mount; then the reader gives 0 as each inode number.
+    ``new_chunks`` has the chunks that the host does not have yet. If ``lasting_inodes`` is false, the file system
+    numbers its inodes anew at each mount. The reader then gives 0 as each inode number.
 
-    A reader that looks ``closely`` reads all that a program can learn through names. It also reads the root directory,
-    all times, flags, blocks, and files of any length. It reads the order of names in a directory, too, and stores that
-    order in the field that has the target of a symbolic link. It leaves out only the file system's own names, such as
-    lost+found.
+    If ``closely`` is true, the reader reads all that a program can learn through names. It also reads the root
+    directory, all times, flags, blocks, and files of any length. It reads the order of names in a directory, too, and
+    stores that order in the field that has the target of a symbolic link. It leaves out only the file system's own
+    names, such as lost+found.
     """
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:

@@ -31,8 +31,8 @@ def hello(blob: bytes) -> Reply:
 
 
 def start_afresh(*, modestly: bool = False) -> None:
-    """Remove what an earlier agent left, and make the working folder. If ``modestly``, the settings of the machine's
-    kernel stay as they are, because the machine is not bob's."""
+    """Remove the mounts and devices that an earlier agent left, and make the working folder. If ``modestly`` is true,
+    do not change settings of the machine's kernel, because the machine is not bob's."""
     if not modestly:
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
@@ -73,8 +73,9 @@ def clear_remains() -> None:
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
     """Return a function that calls ``function``, but first removes what an earlier failure left. If the call fails, the
-    returned function also removes what the call left. It removes the scratch device, which holds crash states, before
-    the call, unless ``function`` ``observes`` crash states and needs the device."""
+    returned function also removes what the call left. Before the call it also removes the scratch device, which holds
+    crash states. It keeps this device if ``observes`` is true, because then ``function`` observes crash states and
+    needs the device."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

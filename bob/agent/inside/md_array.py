@@ -99,8 +99,8 @@ class Array(NamedTuple):
 
 
 def superblock(number: int, array: Array) -> bytes:
-    """Return the superblock of disk ``number`` of the array. If the array has a journal, the journal's number follows
-    the numbers of the disks."""
+    """Return the superblock of disk ``number`` of the array. If the array has a journal, its journal device counts as
+    one more disk, whose number is that of the last disk plus 1."""
     own = b"bob's md disk %02d" % number
     features = HAS_BITMAP * array.has_bitmap | HAS_PPL * bool(array.ppl) | HAS_JOURNAL * array.has_journal
     after = (
@@ -137,8 +137,8 @@ def checksum(block: bytes) -> int:
 
 def assemble(name: str, disks: Sequence[str]) -> str:
     """Assemble the array ``name`` from the superblocks on ``disks``, and return its path. The array does not begin a
-    resync before the first write. So if the caller freezes resyncs, nothing happens beside the caller's writes. Raises
-    Denial with the kernel's message."""
+    resync before the first write. So if the caller freezes resyncs before its first write, the kernel writes nothing to
+    the disks of its own accord. Raises Denial with the kernel's message."""
     if not os.path.isdir(PARAMETERS):
         run_anyhow(["modprobe", "--quiet", "md_mod"], "")
     _name_array(name)

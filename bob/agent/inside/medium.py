@@ -1,8 +1,8 @@
 """The contents of the probed device. There are packed base images (the content before a recording), and one *medium*,
-which is a pair of images of the device, ``pristine`` and ``work``. A crash state changes the image ``work``. Afterwards
-only the changed parts are copied back from the image ``pristine``, never a whole image. After a failure the content of
-``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is full of stale data:
-the bytes ``cell``, over and over."""
+which is a pair of images of the device, ``pristine`` and ``work``. bob builds and mounts each crash state in the image
+``work``. Afterwards it copies only the changed parts back from the image ``pristine``, never a whole image. After a
+failure the content of ``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base image is
+full of stale data: the bytes ``cell``, over and over."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class ScratchMedium:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Return the runs of sectors where ``work`` differs from ``pristine``. If ``written`` is given, only these runs
-        are compared; but one call in :data:`WHOLE_EVERY` compares everything."""
+        """Return the runs of sectors where ``work`` differs from ``pristine``. If ``written`` is given, compare only
+        these runs. As a check, however, one call out of :data:`WHOLE_EVERY` compares the whole images."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None

@@ -50,11 +50,11 @@ def observe_prepare(
     the payload, the data of all writes. For each state, the agent assembles the layers (such as RAID) of the
     ``subject``, which is the file system and its disks.
 
-    With ``reads``, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the mount
-    of each state wrote. The ``stretches`` are parts of the device; a reply has a number for the final content of each
-    stretch. For writes outside of the stretches, a reply has digests. Writes into ``exempt`` get no digests.
-    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors. ``closely`` is as in
-    :class:`bob.agent.inside.look.Look`.
+    If ``reads`` is true, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the
+    mount of each state wrote. The ``stretches`` are parts of the device; a reply has a number for the final content of
+    each stretch. For writes outside of the stretches, a reply has digests. But it has no digests of writes into
+    ``exempt``, which is a part of the device such as the log. ``stretches`` and ``exempt`` are flat lists of first
+    sector and number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
     """
     global session, scratch
     end_session()
@@ -80,10 +80,10 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     read. ``left`` has, for each state, the stretches whose content has changed, as pairs of the stretch's number and
     the number of its content. ``elsewhere`` has the other writes, with digests.
 
-    With ``audit``, the agent finally checks that it has undone all changes of the scratch device. Without ``audit``,
+    If ``audit`` is true, the agent finally checks that it has undone all changes of the scratch device. If it is false,
     the caller must not trust the reply until a later request with ``audit`` succeeds. ``lookups`` (first and last
     block) limits the trace of lookups in the page cache of the device. Nothing is traced if first > last. All blocks
-    are traced if the list is empty. Without ``checks``, the agent does not run the file system's check, because a
+    are traced if the list is empty. If ``checks`` is false, the agent does not run the file system's check, because a
     sandbox on the host has run it.
     """
     under_way = _extended(blob)
@@ -115,8 +115,8 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
 
 
 def examine(states: list[list[int]], blob: bytes) -> Reply:
-    """Recover each of ``states`` (as in :func:`observe`), run the file system's checker on it, and remove everything in
-    it. In the reply, ``wrong`` has pairs of kind and words for each state."""
+    """Recover each of ``states`` (as in :func:`observe`), run the file system's checker on it, and try to remove all
+    its files. In the reply, ``wrong`` lists for each state what went wrong, as pairs of kind and words."""
     started = time.monotonic()
     with _untraced(blob) as under_way:
         wrong = [under_way.apart(runs, under_way.recover_and_examine) for runs in states]

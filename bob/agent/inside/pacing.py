@@ -54,16 +54,17 @@ class Neighbour:
 
 class PacedPipe(Ahead):
     """A process that copies strace's output from ``pipe`` into the file ``out``. ``pipe`` is the path of a named pipe,
-    which is made at the start of a ``with`` block. After each change below ``root``, it stops strace for ``delay``
-    seconds, and so the program waits. Meanwhile the ``neighbour`` syncs its file."""
+    which is made at the start of a ``with`` block. After each change below ``root``, this process stops strace for
+    ``delay`` seconds. The program waits for strace, and so it stands still, too. Meanwhile the process syncs the file
+    of ``neighbour``, if there is one."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)
         self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
 
     def finish(self) -> None:
-        """Wait until strace has ended. Raises Denial if the process failed, or if the program never made a call after
-        which the neighbour could sync."""
+        """Wait until strace has ended. Raises Denial if the process that copies strace's output failed. Also raises
+        Denial if there is a neighbour, but the program never made a call after which it could sync."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload saw no call to sync after")

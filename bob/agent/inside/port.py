@@ -17,9 +17,9 @@ PART = 64 * 1024
 
 
 class Port(io.RawIOBase):
-    """The port as a raw stream. The stream ends when the agent's standard input closes, because the device alone does
-    not show that the host process has changed. (The device does not report that another host process has connected.
-    While no host process is connected, a write to the device waits for ever.)"""
+    """The port as a raw stream. The stream ends when the agent's standard input closes, because the device does not
+    show when the host process ends. (Another host process may then connect, which the device does not report. While no
+    host process is connected, a write to the device waits for ever.)"""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -145,8 +145,8 @@ def parents() -> dict[int, int]:
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Tell the kernel not to kill the agent when memory runs out. If ``modestly``, protect only the agent in this way;
-    otherwise protect its ancestors, such as sshd, too."""
+    """Tell the kernel not to kill the agent when memory runs out. Unless ``modestly`` is true, protect the agent's
+    ancestors, such as sshd, in the same way."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -171,8 +171,9 @@ def do_not_spare(pid: int) -> None:
 
 class ScriptBounds:
     """Limits for a script that is about to start: on its output, on the number of its processes, and, on the host, on
-    their memory. Processes with ids in ``but`` were running before, so the limits are not about them. The size of the
-    file ``calls``, which gets strace's output, is limited, too. (``calls`` is "" if strace does not run.)"""
+    their memory. ``but`` has the ids of processes that were running before the script; the limits do not apply to
+    these. The size of the file ``calls``, which gets strace's output, is limited, too. (``calls`` is "" if strace does
+    not run.)"""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls

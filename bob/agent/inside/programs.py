@@ -47,7 +47,7 @@ MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not sent to the host
 
 class ScriptExit(NamedTuple):
     """The end of a script. ``code`` is its exit code (negative: the signal that ended it; None: it took too long).
-    ``output`` is its standard output, and ``said`` the end of its standard error."""
+    ``output`` is its standard output. ``said`` is the last part of its standard error."""
 
     code: int | None
     output: bytes
@@ -63,8 +63,8 @@ warm: WarmPython | None = None  # the process that forks for the program's check
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Replace the program's files by those in the tar archive ``blob``. If ``world``, the scripts will run in a root
-    file system of their own (:mod:`bob.agent.inside.world`)."""
+    """Replace the program's files by those in the tar archive ``blob``. If ``world`` is true, the scripts will run in a
+    root file system of their own (:mod:`bob.agent.inside.world`)."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -106,12 +106,12 @@ def run_workload(
     """Run the program's workload under strace. Return its standard output, strace's output, and the inode of the pipe
     that was its standard output. Raises Denial with the workload's last message if it fails.
 
-    If ``stores``, stores through shared mappings appear in strace's output, too (:mod:`bob.agent.inside.stores`). If
-    ``delay`` is not 0, the program waits for ``delay`` seconds after each change, and meanwhile the ``neighbour`` syncs
-    a file (:mod:`bob.agent.inside.pacing`).
+    If ``stores`` is true, strace's output also has lines for the program's stores to memory that is mapped from files
+    (:mod:`bob.agent.inside.stores`). If ``delay`` is not 0, the program waits for ``delay`` seconds after each change,
+    and meanwhile the ``neighbour`` syncs a file (:mod:`bob.agent.inside.pacing`).
 
-    If ``stacks``, strace's output has the stack frames of each call. These take most of strace's time. So a workload
-    with ``stacks`` that fails or takes too long raises no error: the calls that it made until then count.
+    If ``stacks`` is true, strace's output has the stack frames of each call. To find these takes most of strace's time.
+    So if the workload then fails or takes too long, there is no error, and the result has the calls until then.
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
@@ -202,9 +202,9 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A running script of a program: the command ``words`` in the working directory ``folder``. The command ``tracer``
-    (such as strace) runs it, unless that is empty. If ``forks`` is given, the script is not started anew, but is a fork
-    of that process."""
+    """A running script of a program: the command ``words`` in the working directory ``folder``. If the command
+    ``tracer`` (such as strace) is not empty, it runs the script. If ``forks`` is given, it is a process that has run
+    the script's imports already, and the script runs in a fork of it."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()

@@ -24,7 +24,8 @@ _forbidden = False
 
 
 def forbid() -> None:
-    """Use no memory for disks from now on: the memory that a foreign machine sets aside belongs to others."""
+    """Use no set-aside memory for disks from now on. This is for a machine that bob did not boot: others there use the
+    memory that its kernel has set aside."""
     global _forbidden
     _forbidden = True
 

@@ -52,8 +52,8 @@ class LoggedDisk:
             raise Denial(f"the recorded device lacks a volatile write cache ({cache})")
 
     def written(self) -> str:
-        """Return the device's counts of writes, as one text. The text changes with every write, in flight or
-        complete."""
+        """Return the device's counts of writes as one text. The text changes when a write begins and when it
+        completes."""
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
 

@@ -58,8 +58,8 @@ class Take:
     """One recording, on disks with a copy of the base image ``base`` and with the layers of the ``subject`` (a file
     system and its disks). If ``after`` is false, the recording is of the work before the crash. If ``after`` is true,
     it is of the recovery after the crash, when disks that did not survive the crash are missing. The kernel traces the
-    disks while a ``with`` block runs. ``more`` maps further kernel events to their filters; these events are traced,
-    too."""
+    disks while a ``with`` block runs. The kernel also traces the events in ``more``, a dictionary from the names of
+    kernel events to filters."""
 
     def __init__(
         self,
@@ -184,8 +184,8 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record the program's workload on a copy of the base image ``base``. Afterwards, wait until the disks are quiet.
-    The reply is like that of :func:`record`. Its timeline also shows when each system call returned that can write to a
-    pipe, because the program may acknowledge by such a call. Its blob ends with the workload's standard output and
+    The reply is like that of :func:`record`. The program may acknowledge by a write to a pipe. So the timeline also has
+    the returns of all system calls that can write to a pipe. Its blob ends with the workload's standard output and
     strace's output, and ``told`` and ``calls`` are their lengths. ``pipe`` is the inode of the pipe that was the
     workload's standard output."""
     del blob
@@ -236,9 +236,10 @@ def make_base(
     fill: str = "",
     narrates: bool = False,
 ) -> Reply:
-    """Make a base image. First make ``disks`` of these lengths (bytes), full of the bytes ``cell``. Then assemble and
-    format them, carry out the operations ``setup``, and make the resulting tree durable. If ``setup_seconds`` is not 0,
-    run the program's setup script, too, for at most that time. If ``fill`` names a file, that file takes all free room.
+    """Make a base image. First make one disk for each length (bytes) in ``disks``, and fill the disks with the bytes
+    ``cell``, repeated. Then assemble and format them, carry out the operations ``setup``, and make the resulting tree
+    durable. If ``setup_seconds`` is not 0, run the program's setup script, too, for at most that time. If ``fill`` is
+    not empty, make a file with this path, which takes all free room.
 
     The reply has the output of mkfs, the effective mount options, and the number of bytes that the file ``fill`` took.
     Its blob is the image, as differences from disks full of ``cell``.

@@ -85,8 +85,9 @@ def kind_at(pages: bytes, place: int) -> int:
 
 
 def layout(text: str) -> dict[str, int | dict[str, list[int]]]:
-    """Return the layout that ``text``, the file ``format`` of a tracepoint, describes. This is the event's ``id``, and
-    the offset and the size (bytes) of each of its ``fields``. Raises ValueError if ``text`` lacks the id."""
+    """Return the layout of a tracepoint's event. ``text`` is the content of the tracepoint's file "format". The layout
+    has the event's ``id``, and the offset and the size (bytes) of each of its ``fields``. Raises ValueError if ``text``
+    lacks the id."""
     number = _ID.search(text)
     if number is None:
         raise ValueError("a format of an event without its number")

@@ -88,7 +88,7 @@ def _filter_calls() -> None:
 
 
 def _steps() -> list[tuple[int, int, int, int]]:
-    """Return the program of the filter, in classic BPF: (code, jump if true, jump if false, number)."""
+    """Return the filter's program in classic BPF. Each instruction is (code, jump if true, jump if false, constant)."""
     load, equal, at_least, end = 0x20, 0x15, 0x35, 0x06
     denied = [*((number, errno.EPERM) for number in KEYS), (IO_URING_SETUP, errno.ENOSYS)]
     steps = [(load, 0, 0, 4), (equal, 1, 0, 0xC000003E), (end, 0, 0, REFUSE | errno.ENOSYS)]  # only calls of x86-64

@@ -95,11 +95,11 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The scratch device, where bob builds and mounts crash states. It is a block device over the image ``work`` of a
-    medium (``over``), and is divided into ``disks`` (lengths in bytes), with ``layers`` over them. The disks with
-    numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the device. To make the device takes
-    as long as some mounts. So the crash states of several workloads use the same device, one workload after the
-    other."""
+    """The scratch device, where bob builds and mounts crash states. It is a block device over the image ``work`` of the
+    medium ``over``. It is divided into disks, whose lengths in bytes are ``disks``, and ``layers`` (such as RAID) lie
+    over the disks. The disks with numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the
+    device. To make the device takes as long as some mounts. So the crash states of several workloads use the same
+    device, one workload after the other."""
 
     def __init__(
         self,
@@ -151,9 +151,9 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """From now on, trace lookups in the page cache only for ``blocks`` (first and last). Trace none if first >
-        last, and all if the list is empty. If ``blocks`` are the same as before, do nothing, because a change takes
-        time: the kernel waits until the old filter is unused."""
+        """From now on, trace lookups in the page cache only for the blocks from ``blocks[0]`` to ``blocks[1]``. Trace
+        none if the first number is larger than the second, and all if the list is empty. If ``blocks`` are the same as
+        before, do nothing, because a change takes time: the kernel waits until the old filter is unused."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)

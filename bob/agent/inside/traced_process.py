@@ -1,7 +1,7 @@
-"""Programs whose reads and writes of one file are traced, natively on the host (seccomp_unotify(2)).
+"""Run programs natively on the host, and trace their reads and writes of one file (seccomp_unotify(2)).
 
 The kernel stops a program only at calls that may read or write a file. It then asks this process whether the program
-may go on. If bob does not follow a call, such as a mapping of the file, bob distrusts the program's run."""
+may go on. If bob does not follow a call, such as a mapping of the file, bob does not use the result of this run."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _filter() -> bytes:
 
 
 class TracedProcess:
-    """Runs programs on the file ``path`` of ``length`` bytes, one after the other, and traces each. Raises Denial if
-    this machine cannot."""
+    """A runner of programs. It runs them one after the other on the file ``path`` of ``length`` bytes, and traces each.
+    Raises Denial if this machine cannot trace programs."""
 
     def __init__(self, path: str, length: int) -> None:
         if platform.machine() != MACHINE:

@@ -40,8 +40,9 @@ class ForkedChecker:
 
 
 class WarmPython:
-    """The process that forks for the Python checker ``script``. ``within`` wraps a command so that it runs in the
-    checker's root. bob waits up to ``seconds`` for the imports.
+    """A process that has run the imports of the Python checker ``script``, and forks for each run of the checker.
+    ``within`` is a function that changes a command so that it runs in the root directory of the checker. bob waits up
+    to ``seconds`` for the imports.
 
     ``pid`` is None if the process could not be started: the script is not for Python, Python is missing, or an import
     takes too long or prints something. Then each check starts a new Python."""
