@@ -97,8 +97,8 @@ class ExtGeometry:
         return self.groups[group].inode_table * self.block_bytes + number * self.inode_bytes
 
     def _copies(self, superblock: Any, count: int) -> list[int]:
-        """Remember the places of superblocks and descriptors. Return the byte offset of each group's descriptor, in the
-        copy that is in use."""
+        """Store in ``_fixed`` which blocks hold copies of the superblock and of the group descriptors. Return the byte
+        offset of each group's descriptor, in the copy that is not a backup."""
         per_block = self.block_bytes // self._descriptor_bytes
         blocks = -(-count // per_block)
         meta = superblock.feature_incompat & form.INCOMPAT_META_BG

@@ -18,8 +18,8 @@ class MapReader:
         self._blocks = blocks
 
     def blocks_of(self, inode: Any) -> dict[int, str]:
-        """Return the numbers of all blocks of a parsed inode, in the order of the file. Each block has a role, such as
-        ``data`` or ``map`` (see ``BlockOwner``)."""
+        """Return all blocks of a parsed inode, in the order of the file. The keys are the numbers of the blocks. The
+        values are their roles, such as ``data`` or ``map`` (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         role = role_of(inode.mode)
         if role is None:

@@ -1,4 +1,5 @@
-"""The items of a tree of btrfs or reiserfs in the order of their keys, so that bob finds what a new leaf changes."""
+"""The items of a tree of btrfs or reiserfs. bob compares these items with a new version of a leaf to find what this
+version changes."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
@@ -13,9 +14,9 @@ class Items:
         self._bodies: dict[ItemKey, bytes] = {}
 
     def differences(self, leaf: Mapping[ItemKey, bytes]) -> tuple[dict[ItemKey, bytes], dict[ItemKey, bytes]]:
-        """Return two groups of items. The first has the items of ``leaf`` that are new or changed. The second has the
-        known items that are gone: their keys are between the first and the last key of ``leaf``, but ``leaf`` lacks
-        them."""
+        """Return two groups of items. The first group has the items of ``leaf`` that are new or changed. The second
+        group has stored items that ``leaf`` removes: their keys are between the first and the last key of ``leaf``, but
+        ``leaf`` does not contain them."""
         if not leaf:
             return {}, {}
         changed = {key: body for key, body in leaf.items() if self._bodies.get(key) != body}
@@ -31,7 +32,8 @@ class Items:
         return {key: self._bodies[key] for key in self._keys[start:stop]}
 
     def update(self, leaf: Mapping[ItemKey, bytes]) -> None:
-        """Replace all items in the range of keys of ``leaf`` by the items of ``leaf``."""
+        """Store the items of ``leaf``. Remove all other items whose keys are between the first and the last key of
+        ``leaf``."""
         changed, gone = self.differences(leaf)
         for key in gone:
             del self._bodies[key]

@@ -50,8 +50,9 @@ REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
 
 
 class Tag(NamedTuple):
-    """One entry of a descriptor block, about one copy of a block in the journal. ``home`` is the number of the copied
-    block. ``escaped`` is True if zeros replace the journal's magic number in the copy."""
+    """One entry of a descriptor block. Each entry describes one block that the journal holds a copy of: ``home`` is the
+    number of that block. If the block begins with the journal's magic number, ext replaces these bytes by zeros in the
+    copy, and ``escaped`` is True."""
 
     home: int
     escaped: bool

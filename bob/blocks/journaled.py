@@ -24,12 +24,12 @@ class Journal(Protocol):
         """Return whether ``block`` of the file system belongs to the journal."""
 
     def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
-        """Read a write to ``block`` of the journal. If it is a copy of another block, return that copy; otherwise
-        return the name of the journal block."""
+        """Return what a write to ``block`` of the journal contains. If it is a copy of another block, return the copy;
+        otherwise return a description of the journal block."""
 
     def landed(self, block: int, data: bytes) -> None:
-        """Learn from a descriptor block that is now in the journal. It says, for each copy that follows it, which block
-        of the file system this is a copy of."""
+        """Learn from a descriptor block that is now in the journal. Copies of other blocks follow it. For each copy,
+        the descriptor block has the number of the copied block."""
 
 
 class Journaled(ABC):
@@ -62,8 +62,9 @@ class Journaled(ABC):
 
     @abstractmethod
     def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
-        """Return the name of a block. The name depends on the block's home, its place in the file system. ``is_home``
-        is True if the write is to that place, and False if it writes a copy of the block to the journal."""
+        """Return a description of a block. It depends on the block's home, which is the block's own place in the file
+        system. ``is_home`` is True if the write is to that place, and False if it writes a copy of the block to the
+        journal."""
 
     @abstractmethod
     def _learn(self, index: int, piece: BlockPiece, *, is_home: bool) -> None:

@@ -1,4 +1,5 @@
-"""The content of the device before a given write of the trace. Only pages that were read or written are in memory."""
+"""The content of the device as it was before a given write of the trace. Memory holds only the pages that bob has read
+or written."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ _SECTORS = PAGE_BYTES // SECTOR_BYTES
 
 
 class OverlayMedium:
-    """A medium of ``length`` bytes on top of a base image. ``sector`` returns the 512 bytes of a sector of the base
-    image by its number."""
+    """A device of ``length`` bytes in memory. At first it has the content of a base image; later writes do not change
+    this image. ``sector`` takes the number of a sector, and returns the 512 bytes of this sector in the base image."""
 
     def __init__(self, length: int, sector: Callable[[int], bytes]) -> None:
         self.length = length

@@ -1,5 +1,6 @@
-"""The file that owns each block, at each write of a trace. A file system often writes a block before the map that
-points to it. So if no file owns a block yet, bob takes the next file that claims it."""
+"""The file that owns each block, at each write of a trace. A file owns a block if its inode's map points to the block.
+But a file system often writes a block before it writes the map. So for a block that no file owns yet, bob looks at
+later writes, and takes the first file that owns it then."""
 
 import stat
 from bisect import bisect_right
@@ -19,7 +20,7 @@ class BlockOwner(NamedTuple):
 
 class Owners:
     """The claims of inodes on blocks. An inode claims the blocks that its map points to. Each claim has the index of
-    the write that makes it, or -1 if the base image has it."""
+    the write that added the block to the map, or -1 if the map of the base image has the block."""
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}
@@ -45,8 +46,9 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the last owner of ``block`` up to write ``index``. If it has had no owner by then, return the next
-        owner. With ``role``, only owners in that role count."""
+        """Return the owner of ``block`` at write ``index``. If no inode owns the block then, return the first owner
+        after this write. If no inode owns it later either, return the last owner before. If ``role`` is set, only
+        claims in this role count."""
         times = self._times.get(block)
         if times is None:
             return None

@@ -20,8 +20,9 @@ class BlockKind(StrEnum):
 
 
 class DataRun(NamedTuple):
-    """Sectors ``first`` to ``last`` (inclusive) of the write, which have data of ``operation``. All operations that set
-    up the initial tree count as one operation, ``FIRST_SETUP_NUMBER``."""
+    """A range of sectors of the write, from ``first`` to ``last`` (inclusive). The sectors have data that the
+    workload's operation number ``operation`` wrote. Data of the initial tree has the number ``FIRST_SETUP_NUMBER``,
+    whichever operation of the setup wrote it."""
 
     operation: int
     first: int
@@ -33,10 +34,10 @@ class WritePart:
     """One block of a write, or several blocks of one sort. ``blocks`` is the number of blocks, and ``what`` says what
     they are.
 
-    ``place`` is the number of the block (in btrfs, by its logical address). If it is set, :class:`Owners` looks up by
-    it what file owns the block. ``role`` is set if the content of the block shows its role, such as ``data``. If the
-    block itself contains the number of the inode that owns it, ``of`` is this inode. ``inodes`` are the inodes that the
-    write changes, and ``notes`` say what else it changes."""
+    ``place`` is the number of the block (in btrfs, its logical address). With this number, :class:`Owners` finds the
+    file that owns the block. ``role`` is set if the content of the block shows its role, such as ``data``. ``of`` is
+    the number of the inode that owns the block, if the block itself contains this number. ``inodes`` are the inodes
+    that the write changes, and ``notes`` say in words what other changes it makes."""
 
     kind: BlockKind
     what: str
@@ -53,7 +54,8 @@ UNKNOWN = WritePart(BlockKind.UNKNOWN, "unknown")
 
 
 def unknown(place: int) -> WritePart:
-    """Return the name of an unknown block at ``place``. Later writes may show which file owns the block."""
+    """Return the part for a block at ``place`` that bob does not recognise. Later writes may show which file owns the
+    block."""
     return replace(UNKNOWN, place=place)
 
 
@@ -75,7 +77,8 @@ _BY_ROLE = {
 
 
 def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
-    """Return ``part``. If its kind is unknown, give it the kind and name that its ``owner`` implies."""
+    """Return ``part`` unchanged if its kind is known. Otherwise, return a copy with the kind and the
+    description that follow from the role of ``owner``."""
     if part.kind is not BlockKind.UNKNOWN or owner is None:
         return part
     kind, what = _BY_ROLE[owner.role]
@@ -84,9 +87,9 @@ def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
 
 @dataclass(frozen=True, slots=True)
 class BlockPiece:
-    """The piece of a write that lies in one block, the block number ``block``. The piece begins at sector ``sector`` of
-    the write. ``before`` is the content of the whole block before the write, and ``after`` its content after the write.
-    The piece has ``length`` bytes, and begins at byte ``skip`` of the block."""
+    """The bytes of a write that lie in one block. ``block`` is the number of this block. ``before`` is the content of
+    the whole block before the write, and ``after`` its content after the write. The piece has ``length`` bytes. It
+    begins at sector ``sector`` of the write, and at byte ``skip`` of the block."""
 
     block: int
     sector: int
@@ -101,9 +104,9 @@ class BlockPiece:
 
 
 class Family(Protocol):
-    """A family of file systems with one on-disk format. It sees the writes of a trace one after the other. For each
-    write, callers call ``parts`` before it is on the medium, and ``landed`` after that. ``index`` is the write's index
-    in the trace, and ``at`` the byte of the image where its ``data`` begins."""
+    """A family of file systems with one on-disk format. Callers pass it the writes of a trace one after the other. For
+    each write, they first call ``parts``, then put the write on the device, then call ``landed``. ``index`` is the
+    write's index in the trace. ``at`` is the byte of the device where its ``data`` begins."""
 
     owners: Owners
 
@@ -111,4 +114,4 @@ class Family(Protocol):
         """Return the parts of write ``index``."""
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn from write ``index``, which is now on the medium. It may show which files own which blocks."""
+        """Learn from write ``index``, which is now on the device. It may show which files own which blocks."""

@@ -44,8 +44,8 @@ class Reiserfs(Journaled):
         return rest_part(piece.written, piece.block) if owned else unknown(piece.block)
 
     def _is_bitmap(self, block: int) -> bool:
-        """Return whether a block is a bitmap. The block after the superblock is one, and each other bitmap is the first
-        block of the range that it maps. (Version 3.5 has its bitmaps elsewhere.)"""
+        """Return whether a block is a bitmap. The first bitmap is the block after the superblock. Each other bitmap is
+        the first block of the range of blocks that it describes. (Version 3.5 has its bitmaps elsewhere.)"""
         return block == self._super_block + 1 or (block > 0 and block % (self._block_bytes * 8) == 0)
 
     def _bitmap(self, piece: BlockPiece) -> WritePart:

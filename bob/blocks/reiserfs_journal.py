@@ -11,8 +11,8 @@ from bob.blocks.parts import WritePart, journal
 
 
 class ReiserfsJournal:
-    """The journal of one file system. It has ``size`` blocks, beginning with block ``first``. Its header is in the
-    block behind them. ``read`` returns any block of the file system."""
+    """The journal of one file system. It has ``size`` blocks, beginning with block ``first``. The journal's header is
+    in the next block after these. ``read`` returns the content of any block of the file system."""
 
     def __init__(self, first: int, size: int, read: Callable[[int], bytes]) -> None:
         self._first, self._size = first, size

@@ -32,9 +32,9 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write: a short ``text`` in lower case, and its ``sort``, such as "inode table" or "data". Writes of
-    one sort share the words of the sort. If a write has blocks of several kinds, the name has the kind of most of the
-    blocks. The last part of the write with this kind decides about the sort."""
+    """A name of a write: a short ``text`` in lower case, and its ``sort``, such as "inode table" or "data". Several
+    writes may have the same sort. If the blocks of a write are of several kinds, ``kind`` is the kind of most of them.
+    ``sort`` is the sort of the last part of the write that has this kind."""
 
     kind: BlockKind
     text: str
@@ -65,8 +65,9 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 
 def sort_of(kind: BlockKind, what: str) -> str:
-    """Return ``what`` without the details that differ between blocks of one sort. All blocks of a transaction in a
-    journal have one sort, since recovery ignores the whole transaction if any of its blocks is lost."""
+    """Return the sort of a block, from the words ``what`` that describe it. The sort is without the details that differ
+    from block to block, such as numbers. All blocks of a journal's transactions have one sort, since recovery ignores a
+    whole transaction if any of its blocks is lost."""
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
@@ -111,8 +112,9 @@ def numbers(values: Sequence[int]) -> str:
 
 
 def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
-    """Return the changes that a block of a bitmap shows: "allocates block 5", "frees 40". Bit 0 stands for number
-    ``first``. Bits from number ``most`` on are ignored."""
+    """Return the changes that a write makes in a block of a bitmap. Examples are "allocates block 5" and, if there are
+    too many numbers to list, "frees 400". ``word`` is the word for the counted things (here "block"). Bit 0 stands for
+    number ``first``. Only the first ``most`` bits count."""
     old, new = (
         np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
         for data in (piece.before, piece.after)

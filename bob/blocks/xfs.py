@@ -42,8 +42,8 @@ class Xfs:
             self._learn(index, inode, raw)
 
     def _pieces(self, at: int, data: bytes) -> Iterator[BlockPiece]:
-        """Yield the blocks of a write. The first block of an allocation group comes sector by sector, since its sectors
-        have different structures."""
+        """Yield the blocks of a write. Split the first block of an allocation group into its sectors, since each of
+        them has a different structure."""
         geometry = self._geometry
         position = 0
         while position < len(data):

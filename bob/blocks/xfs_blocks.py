@@ -1,4 +1,4 @@
-"""A name for one block of xfs, and for the changes that a write makes in it."""
+"""The description of one block of xfs, and of the changes that a write makes in it."""
 
 from typing import Any
 
@@ -44,7 +44,8 @@ _DIRECTORIES = (b"XDB3", b"XDD3")
 
 
 def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePart | None:
-    """Return the name of one of the first sectors of allocation group ``group``; None for an unknown sector."""
+    """Return the description of one of the first sectors of allocation group ``group``, or None for an unknown
+    sector."""
     magic = piece.after[:4]
     if magic == form.SUPERBLOCK_MAGIC:
         return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
@@ -54,8 +55,8 @@ def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePa
 
 
 def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return the name of a block. It comes from the block's content. If bob does not recognise the content, the name
-    comes from ``owner``, the file that the block belongs to."""
+    """Return the description of a block. If bob recognises the block's content, the description comes from the content.
+    Otherwise it comes from ``owner``, the file that the block belongs to."""
     return (
         data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or owned_part(piece, owner)
     )

@@ -1,4 +1,4 @@
-"""The allocation groups and the log of xfs, and the blocks of its inodes."""
+"""The places of structures of xfs: its allocation groups, its log, and the blocks of each inode."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -43,7 +43,7 @@ class XfsGeometry:
             self.log = range(start * self.block_bytes, (start + superblock.logblocks) * self.block_bytes)
 
     def block(self, number: int) -> int:
-        """Return the block that xfs calls ``number``, counted from the start of the device."""
+        """Return the block with xfs's own number ``number``, as a number that counts from the start of the device."""
         group, in_group = number >> self._group_bits, number & ((1 << self._group_bits) - 1)
         return group * self.group_blocks + in_group
 
@@ -88,8 +88,8 @@ class ForkReader:
         self._read = read
 
     def blocks_of(self, inode: Any, raw: bytes) -> dict[int, str]:
-        """Return the numbers of all blocks of a parsed inode, whose bytes are ``raw``. Each block has a role, such as
-        ``data`` or ``map`` (see ``BlockOwner``)."""
+        """Return all blocks of a parsed inode, whose bytes are ``raw``. The keys are the numbers of the blocks. The
+        values are their roles, such as ``data`` or ``map`` (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         literal = raw[form.INODE_CORE_BYTES :]
         role = role_of(inode.mode)
@@ -137,7 +137,7 @@ class ForkReader:
 
 def log_area(form: str, base: Base) -> range:
     """Return the sectors of the log in the image ``base``. ``form`` is the name of the log's format. The range is empty
-    if this is not "xfs", or if the superblock is invalid."""
+    if ``form`` is not "xfs", or if the superblock is invalid."""
     if form != "xfs":
         return range(0)
     try:

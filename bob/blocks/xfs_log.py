@@ -1,4 +1,4 @@
-"""The log of xfs: the records in a write, and the items that the records log."""
+"""The log of xfs: the records that a write contains, and the items in these records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -46,8 +46,9 @@ _ITEMS = {
 
 @dataclass(frozen=True, slots=True)
 class LoggedItems:
-    """The items of a log record: the numbers of the logged inodes, the names of other items (``things``), and the
-    extents of inodes in their on-disk form. ``unmount`` is True for the record of an unmount."""
+    """The items of one log record. ``inodes`` are the numbers of the logged inodes, and ``things`` are the names of the
+    other items. ``extents`` has pairs of an inode's number and its extents in their on-disk form. ``unmount`` is True
+    if the record says that the file system was unmounted."""
 
     inodes: tuple[int, ...] = ()
     things: tuple[str, ...] = ()
@@ -57,7 +58,8 @@ class LoggedItems:
 
 @dataclass(slots=True)
 class XfsLogReader:
-    """A reader of the writes to the log, in order. An item may continue in the next record."""
+    """A reader of the log. Callers pass it each write to the log, in the order of writing, since an item may begin in
+    one record and continue in the next."""
 
     _regions: int = 0  # regions of the current item that are still to come
 
@@ -67,7 +69,8 @@ class XfsLogReader:
     _known: dict[int, list[tuple[WritePart, LoggedItems]]] = field(default_factory=dict)
 
     def read(self, index: int, data: bytes) -> list[tuple[WritePart, LoggedItems]]:
-        """Return the records in write ``index``. A second call for a write returns the same records."""
+        """Return the records in write ``index``, whose bytes are ``data``. If a caller reads a write again, return the
+        same records as before."""
         if index not in self._known:
             self._known[index] = list(self._records(data))
         return self._known[index]

@@ -1,5 +1,6 @@
-"""The rows of the finer tables: pairs of changes, durability after calls, and units of atomicity. They ask more exactly
-than the rows of Table 1, bob's main table of properties. bob makes models of file systems from the finer tables."""
+"""The rows of the finer tables: pairs of changes, durability after calls, and units of atomicity. A row is a property
+that bob tests. These rows are more exact than the rows of Table 1, bob's main table of properties. bob makes models of
+file systems from the results of the finer tables."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -107,9 +108,9 @@ def durability_rows() -> Iterator[Property]:
     makes some earlier changes durable, such as those of the file's size. Its name is ``CALL.WHAT``
     (probes/rows/durability.toml). Here WHAT stands for these changes. The workloads of the row end with the call.
 
-    A model of a file system uses the same words for CALL and WHAT. But a word may mean more in a model than in a row.
-    For example, rows about data test only overwrites and zeroed ranges. Rows about the sync of a directory test only
-    files in that directory."""
+    A model of a file system uses the same words for CALL and WHAT. But in a model, a word may stand for more changes
+    than in a row. For example, a row about data is only about overwrites and zeroed ranges. A row about the sync of a
+    directory is only about files in that directory."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with this call
@@ -145,9 +146,10 @@ _UNIT_WORDS = {
 
 
 def unit_rows() -> Iterator[Property]:
-    """Yield the rows that ask whether a change is atomic within one unit, such as 512 bytes. The smallest unit comes
-    first. A row's name is ``KIND.UNIT`` (probes/rows/units.toml). Only the kinds of changes that write data have a row
-    for each unit. Any other kind has one row, for the whole change."""
+    """Yield the rows about atomicity. For each kind of change that writes data, there are several rows, one for each
+    unit, such as 512 bytes. The row asks whether a change inside one such unit is atomic. The smallest unit comes
+    first. Any other kind of change has one row, which asks whether a whole change is atomic. A row's name is
+    ``KIND.UNIT`` (probes/rows/units.toml)."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

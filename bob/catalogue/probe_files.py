@@ -30,7 +30,7 @@ RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A property and the workloads that test it. In a table of results, the properties are sorted by ``row``."""
+    """A property and the workloads that test it. ``row`` is a number; tables of results sort their properties by it."""
 
     row: int
     property: Property
@@ -94,7 +94,7 @@ def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
 
 
 def load_workloads(path: Path) -> tuple[Workload, ...]:
-    """Return the workloads of a file that declares only workloads, without a property."""
+    """Return the workloads that the file ``path`` declares. Such a file declares only workloads, but no property."""
     text = toml(path, _IS_IT)
     with mistakes_in(path.name, _HINT):
         return _workloads(declared(WorkloadsDeclaration, text).workloads)
@@ -140,7 +140,8 @@ def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError if a user's property cannot have this name, which becomes a part of file names."""
+    """Raise ValueError if a user's property cannot be called ``name``. Only some characters are valid, since bob uses
+    the name in names of files, and a few names are reserved."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", name):
         raise ValueError(f"invalid property name {name!r}; expected letters, digits, '-' and '_', at most 80")
     if name in RESERVED:
@@ -149,7 +150,7 @@ def check_name(name: str) -> None:
 
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
     """Yield the workloads that ``entry`` declares. Its fields ``first``, ``later`` and ``finish`` are lists of
-    alternatives, and there is a workload for each combination of three alternatives. The workload performs the chosen
+    alternatives. There is one workload for each way to choose one alternative from each list. It performs the chosen
     ``first``, then all ``operations``, then the chosen ``later``, and ends with the chosen ``finish``."""
     if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
@@ -167,7 +168,8 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each text. If a text has a range as in a shell (``create /d/f{01..20}``), yield it once for each number."""
+    """Yield the texts, but expand ranges as a shell does. So for ``create /d/f{01..20}``, yield 20 texts, one for each
+    number."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
         if found is None:
@@ -181,12 +183,12 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
-    """Return the finish (the end of a workload's recording) that ``text`` declares. It may be ``natural``, ``natural
-    2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. With ``natural``, no call syncs anything,
-    and the kernel writes everything back by itself. A number behind ``natural`` shifts the kernel's periodic work by
-    this time in seconds. In ``fsync later``, the word ``later`` stands for the file that the last operation created or
-    wrote. In ``fsync directory``, ``directory`` stands for the directory of that file. ``fdatasync`` may replace
-    ``fsync``."""
+    """Return the finish that ``text`` declares. The finish is the end of a workload's recording. It may be ``natural``,
+    ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. With ``natural``, no call syncs
+    anything, and the kernel writes everything back by itself. The number after ``natural`` is a time in seconds. It
+    shifts the moment when the kernel's periodic work begins. In ``fsync later``, the word ``later`` stands for the file
+    that the last operation created or wrote. In ``fsync directory``, ``directory`` stands for the directory of that
+    file. ``fdatasync`` may replace ``fsync``."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

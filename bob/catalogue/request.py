@@ -1,4 +1,5 @@
-"""The request for a probe of a configuration. run.json contains it, so that bob can judge or resume the run later."""
+"""A user's request. It has the configuration that bob should test (such as a file system with its options), and the
+properties. run.json contains the request, so that bob can judge or resume the run later."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ class Host:
     """The place where guests run. ``connect`` is a libvirt URI (None: bob's own), and ``jobs`` is the number of
     parallel guests (None: as many as fit).
 
-    If ``scheduler`` is set, it is the address of a Dask scheduler, and guests run on the machines of its cluster. These
-    machines get parts of the run, and ``jobs`` is then the number of guests for each part (None: one). ``checks`` says
-    whether a program's checker runs in guests or on the host."""
+    If ``scheduler`` is set, it is the address of a Dask scheduler, and guests run on the machines of its cluster. bob
+    then divides the run into parts for these machines, and ``jobs`` is the number of guests for each part (None: one).
+    ``checks`` says whether a program's checker runs in guests or on the host."""
 
     connect: str | None = None
     jobs: int | None = None
@@ -55,14 +56,15 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A request for a probe: a configuration, the properties to test on it, and how much bob explores of them.
+    """A user's request: a configuration, the properties to test on it, and how much bob explores of them.
 
     ``rows`` is a set of shipped properties. ``properties`` are names of properties in this set, and ``probes`` are the
     user's own probes. If both are empty, the request is for all properties of the set. ``budget`` is the number of
     mounts that bob may use for each workload. bob predicts the outcomes of some crash states without a mount. It mounts
-    some of these states, too, to check the predictions; ``audit`` is their share. bob also crashes the recovery of
-    ``recovery_crashes`` crash states. If ``by_cause`` is True, the result also lists the findings in groups with the
-    same cause. ``pace`` is the pace of a program while bob records it."""
+    some of these states, too, to check the predictions; ``audit`` is their share. If ``recovery_crashes`` is not 0, bob
+    chooses this many crash states, and also tests crashes during their recovery. If ``by_cause`` is True, the result
+    also lists the findings in groups with the same cause. ``pace`` says how fast a program under test runs while bob
+    records it."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -93,8 +95,8 @@ class ProbeRequest:
 
 
 class ProbeDocument(PropertyDocument, frozen=True):
-    """The document of a probe of the user's. It has the whole probe, since the probe's file may be gone when the run is
-    resumed."""
+    """A probe of the user as run.json stores it. It contains the whole probe, since the probe's file may be gone when
+    the run is resumed."""
 
     row: int
     workloads: tuple[WorkloadDocument, ...]
@@ -106,13 +108,13 @@ class ProbeDocument(PropertyDocument, frozen=True):
 
     @property
     def probe(self) -> Probe:
-        """The probe that this document has. Raise UsageError for a mistake."""
+        """The probe that this document describes. Raise UsageError for a mistake in the document."""
         with mistakes_in("run.json", "see docs/extend.md"):
             return Probe(self.row, self.declared, tuple(one.workload for one in self.workloads))
 
 
 class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
-    """The document of a request, without the request's ``Host``."""
+    """A request as run.json stores it. The request's ``Host`` is not stored."""
 
     properties: tuple[str, ...]
     image: str
@@ -135,8 +137,8 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
         return adapt(cls, request, **of_parts, probes=tuple(map(ProbeDocument.of_probe, request.probes)))
 
     def request(self, host: Host = ANYWHERE) -> ProbeRequest:
-        """Return the request, with guests on ``host``. Raise UsageError if a later version of bob wrote the
-        document."""
+        """Return the request that this document describes, with ``host`` as its ``Host``. Raise UsageError if a later
+        version of bob wrote the document."""
         return adapt(
             ProbeRequest,
             self,
@@ -154,6 +156,6 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
 
 
 def request_from_json(plain: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
-    """Return the request in plain JSON. Raise ShapeError if the JSON is incomplete, and UsageError if a later version
-    of bob wrote it."""
+    """Return the request that the decoded JSON ``plain`` describes. Raise ShapeError if the JSON is incomplete, and
+    UsageError if a later version of bob wrote it."""
     return decode(RequestDocument, plain).request(host)

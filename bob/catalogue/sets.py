@@ -29,7 +29,8 @@ _PROPERTIES: Mapping[RowSet, Callable[[], Iterator[Property]]] = {
 
 @cache
 def probes_of(rows: RowSet) -> tuple[Probe, ...]:
-    """Return the probes of a set of rows, in the order of its table. Properties that no workload tests are left out."""
+    """Return the probes of a set of rows, in the order of its table. Leave out each property that none of the set's
+    workloads tests."""
     if rows is RowSet.TABLE1:
         return shipped_probes()
     properties = tuple(_PROPERTIES[rows]())
@@ -56,7 +57,8 @@ def asked_probes(
     names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1, *, on_layers: bool = False
 ) -> tuple[Probe, ...]:
     """Return the shipped probes of ``rows`` with these names, then the user's ``own`` probes. Without names and own
-    probes, return all probes of ``rows``. For a file system ``on_layers``, ``rows`` include the probes for layers."""
+    probes, return all probes of ``rows``. If the file system is on layers (``on_layers``), the shipped probes for
+    layers are among the probes of ``rows``."""
     every = (*probes_of(rows), *(layer_probes() if on_layers else ()))
     chosen = named(every, names) if names or not own else ()
     return (*chosen, *sorted(own, key=lambda probe: probe.row))

@@ -15,10 +15,10 @@ from bob.workload.simulation import simulate
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
     """Return the workloads that bob records for ``request``, each once.
 
-    These are, first, the workloads of the user's own probes and of the requested probes for layers. Second, bob looks
-    at the workloads of all shipped probes in the requested set of rows. It takes each of them that tests a requested
-    property, even if the workload belongs to the probe of another property. So bob judges a property on the same
-    workloads, whatever other properties are requested."""
+    The result has all workloads of the user's own probes, and of the requested probes for layers. bob also looks at
+    the workloads of all shipped probes in the requested set of rows. It takes each workload that tests a requested
+    property, even if the workload belongs to the probe of another property. So bob always uses the same workloads to
+    judge a given shipped property. The other properties of the request do not matter."""
     asked, lacks = request.asked, tuple(request.configuration.fs.lacks)
     apart = [probe for probe in asked if probe in request.probes or probe in layer_probes()]
     own = {probe.property.name for probe in apart}
@@ -48,7 +48,8 @@ def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[W
 
 
 def distinct(workloads: Iterable[Workload]) -> list[Workload]:
-    """Return ``workloads`` in order. Leave out each one that differs from an earlier one only in its name."""
+    """Return ``workloads`` in order, but without repetitions. If two workloads differ only in their names, leave out
+    the later one."""
     seen: dict[object, Workload] = {}
     for workload in workloads:
         seen.setdefault(recorded_as(workload), workload)
@@ -56,7 +57,7 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
 
 
 def recorded_as(workload: Workload) -> object:
-    """Return a key of everything in ``workload`` that its recording depends on. The key lacks only the names of the
-    workload and of its finish."""
+    """Return everything in ``workload`` that its recording depends on, as a key. Two workloads have the same key if
+    they differ only in the names of the workload and of its finish (the workload's end)."""
     finish = workload.finish
     return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at

@@ -25,9 +25,9 @@ PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob d
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The work before a crash: either the operations of a workload, or the run of a program. ``inodes`` has the inode
-    number of each name, and ``statuses`` has its other attributes, such as the mode. In both pairs, the first mapping
-    is from before the work, and the second from after it."""
+    """The work before a crash: either the operations of a workload, or the run of a program. ``inodes`` and
+    ``statuses`` are pairs of mappings, from before the work and from after it. In ``inodes``, the mappings have the
+    inode number of each name. In ``statuses``, they have its other attributes, such as the mode."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -40,21 +40,23 @@ class Context:
 
 
 class View(Protocol):
-    """One crash state in a guest. bob looks at each part of it only when a claim asks for that part."""
+    """One crash state that a guest looks at. The guest looks at each part of the state, such as the tree, only when a
+    claim asks for this part. A claim is a statement about crash states. A state keeps the claim if the statement is
+    true of it, and breaks the claim if the statement is false."""
 
     @property
     def observation(self) -> Observation:
         """The tree after the mount."""
 
     def complaints(self) -> Sequence[Complaint]:
-        """The kernel's complaints at the mount, and further faults of the file system. bob finds these by running its
-        fsck, and by removing all files."""
+        """The kernel's complaints at the mount, and further faults of the file system. To find these faults, bob runs
+        fsck, and removes all files."""
 
     def undisturbed(self) -> Observation:
-        """The tree that recovery leaves if no crash interrupts it."""
+        """The tree that the recovery of this state leaves if the recovery itself does not crash."""
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
-        """The answer of the checker of ``program``, which had written ``output`` before the crash."""
+        """The answer of the checker of ``program``. ``output`` is the output of the program before the crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot shrink or export a witness, and a hint. ``reason`` ends a sentence that begins with
-    "the witness X is of"."""
+    """The reason why bob cannot shrink or export a witness, and a hint. bob prints ``reason`` after the words "the
+    witness X is of". An example of a reason is "a crash during recovery"."""
 
     reason: str
     hint: str
@@ -102,13 +104,13 @@ class Claim(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """The title of a witness of a breach: a noun phrase."""
+        """The title of a witness that shows a broken claim. It is a noun phrase, not a sentence."""
 
     @property
     @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """A heading, and the claim in words. If the claim is about a property that this version of bob does not know,
-        the words are empty."""
+        """A heading, and below it the claim in words. The words are empty if the claim is about a property that this
+        version of bob does not know."""
 
     @property
     def operations(self) -> tuple[int, ...]:
@@ -131,19 +133,19 @@ class Claim(ABC):
 
     @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
-        """Return the evidence of a breach in one line; None if ``view`` does not break the claim. A state that does not
-        mount breaks only claims about mounting. If bob has repaired such a state, ``view`` has the tree after the
-        repair. That tree does not count."""
+        """Return the evidence in one line if ``view`` breaks the claim, otherwise None. A state that does not mount
+        breaks only claims about mounting. If bob has repaired such a state, ``view`` has the tree after the repair.
+        Claims ignore that tree."""
 
     def kept(self, view: View, context: Context) -> bool:
-        """Return whether ``view`` certainly keeps the claim. If bob cannot see enough of the view, it neither keeps nor
-        breaks the claim."""
+        """Return whether ``view`` certainly keeps the claim. If bob cannot see enough of the state, neither this method
+        nor :meth:`broken` confirms anything: this returns False, and :meth:`broken` returns None."""
         return view.observation.mounted and self.broken(view, context) is None
 
     @property
     def breach(self) -> str:
-        """The last part of the sentence about a crash that breaks the claim, such as "the next recovery led to another
-        tree". Kinds of claims that replace :meth:`sentence` do not need it."""
+        """The end of the sentence that :meth:`sentence` returns, such as "the next recovery led to another tree". A
+        kind of claim with its own :meth:`sentence` does not need it."""
         return ""
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
@@ -152,7 +154,8 @@ class Claim(ABC):
         return f"{decisive(line)}, and {self.breach}."
 
     def role(self, number: int) -> str:
-        """Return the role of operation ``number`` in the claim, in words; empty if the claim is not about it."""
+        """Return in words what the claim says about operation ``number``. The text is empty if the claim is not about
+        this operation."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -169,9 +172,9 @@ class Claim(ABC):
 
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
-    """A breach of ``claim`` in ``state``, with ``evidence`` in one line. ``found`` is the tree after the crash, if the
-    evidence is about the tree. ``is_clear`` is False if the claim says that one operation persists before another, and
-    perhaps ``state`` does not have all of the later operation either."""
+    """The result that ``state`` breaks ``claim``, with ``evidence`` in one line. ``found`` is the tree after the crash,
+    if the evidence is about the tree. ``is_clear`` matters for claims that one operation persists before another. It is
+    False if the later operation, too, may be incomplete in ``state``."""
 
     state: CrashState
     claim: Claim
@@ -189,10 +192,10 @@ class Judgeable(Claim):
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that best shows a breach; None if no state breaks the claim. The claim in the result
-        may be about other operations of the workload than this claim. The reason is that bob looks for any breach of
-        the same property."""
+        """Return the crash state that best shows a breach, or None if no state breaks the claim. bob looks for any
+        breach of the same property. So the claim in the result may be about other operations of the workload than this
+        claim."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
-        """Return whether ``state`` is known to keep the claim."""
+        """Return whether bob knows that ``state`` keeps the claim."""

@@ -63,7 +63,7 @@ class Idempotent(Claim):
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
-    """Return the verdict on the crash states of one recovery. Also return the state that shows a violation best, with
+    """Return the verdict on the crash states of one recovery. Also return the state that best shows a violation, with
     the violation in words. ``expected`` is the tree after the same recovery without a crash, which bob saw in another
     guest. A state that does not mount is counted, but does not violate this claim."""
     reason, showing = observed.lost, []

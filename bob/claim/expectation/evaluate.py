@@ -48,7 +48,8 @@ _RELATIONS = {
 
 
 def check(expectation: Expectation, history: History) -> None:
-    """Raise PointedError if ``expectation`` names paths, operations or bytes that this workload does not have."""
+    """Raise PointedError if ``expectation`` mentions a path, an operation or a range of bytes that this workload does
+    not have."""
     for atom in atoms(expectation.test):
         for name in names(atom):
             _check_name(name, history, expectation.text)
@@ -75,8 +76,8 @@ def holds(test: Formula, observation: Observation, history: History) -> bool | N
 
 
 def evidence(test: Formula, observation: Observation, history: History) -> str:
-    """Return one line about the names that decide whether ``test`` holds. It says what bob finds at each of these names
-    in ``observation``."""
+    """Return one line that explains why ``test`` holds or does not hold. It says what bob finds in ``observation`` at
+    each name that the result depends on."""
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
     told = list(found)
@@ -112,9 +113,9 @@ def _stat(atom: StatIs | Attribute, node: Node) -> Iterator[str]:
 
 
 def _check_name(name: NamedPath, history: History, text: str) -> None:
-    """Raise PointedError if the path is unknown, and probably misspelt. A path is known if it occurs in the workload.
-    It is also known if its directory occurs there, and its last part is the name of a file or directory elsewhere in
-    the workload."""
+    """Raise PointedError if the user has probably misspelt the path. A path is right if it occurs in the workload. A
+    path is also right if its directory occurs in the workload, and its last part is the last part of another path
+    there."""
     known = {path for step in history.steps for path in step.names}
     directory, last = name.path.rpartition("/")[::2]
     bearers = {(path, thing) for step in history.steps for path, thing in step.names.items()}
@@ -261,7 +262,7 @@ def _is_there(path: str, observation: Observation) -> bool:
 
 
 def _hidden_by(path: str, observation: Observation) -> str | None:
-    """Return a directory above ``path`` that cannot be listed; None if bob can list each."""
+    """Return a directory above ``path`` that bob cannot list, or None if bob can list all of them."""
     tree = observation.tree or {}
     folders = ["/"] + [path[:end] for end in range(1, len(path)) if path[end] == "/"]
     for folder in folders:

@@ -44,7 +44,8 @@ class ExpectationClaim(Claim):
 
     @classmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the expectation that a witness has. Raise UsageError if its text does not fit the workload."""
+        """Return the expectation in the witness ``document``. Raise UsageError if the expectation does not fit the
+        workload."""
         if (text := document.get("expectation")) is None:
             return None
         check(parse(text), simulate(workload)[0])

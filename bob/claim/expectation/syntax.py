@@ -43,8 +43,9 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of the bytes that a test expects. If ``what`` is a number, a file should have the data that this
-    operation wrote. Otherwise ``what`` is a word for contents, such as ``old`` for the contents in the initial tree."""
+    """The bytes that a test expects in a file or an attribute. If ``what`` is a number, these are the bytes that the
+    operation with this number wrote. Otherwise ``what`` is a word for contents, such as ``old`` for the contents in the
+    initial tree."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -85,10 +86,10 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class StatIs:
-    """A comparison of an inode's ``field`` with ``value``: a number, a pair (user, group) or a text. Sizes (bytes) and
-    numbers of hard links are compared only for files, and targets only for symbolic links. A time of modification is in
-    seconds since 1970. The comparison holds only if an operation has set this time, not if the kernel has set the time
-    of a change by itself."""
+    """A test that compares ``field`` of an inode with ``value``: a number, a pair (user, group) or a text. A test of a
+    size (in bytes) or of the number of hard links holds only for files. A test of a target holds only for symbolic
+    links. A time of modification is in seconds since 1970. Such a test holds only if an operation has set this time,
+    not if the kernel has set the time of a change by itself."""
 
     name: NamedPath
     field: StatField
@@ -98,7 +99,8 @@ class StatIs:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A test that a file has the bytes of ``source``; with ``prefix``, that it begins with them."""
+    """A test that a file has the bytes of ``source``. If ``prefix`` is True, it also holds if the file has only the
+    first of these bytes."""
 
     name: NamedPath
     source: Source
@@ -110,7 +112,8 @@ class Content:
 class Attribute:
     """A test that the name exists, and that its extended attribute ``attribute`` has the expected value. ``source``
     says whether this is the value in the initial tree, in the final tree, or after a certain operation. If the
-    attribute did not exist there, the test holds only if it is absent."""
+    attribute does not exist in the tree that ``source`` stands for, the test holds only if it is absent after the
+    crash, too."""
 
     name: NamedPath
     attribute: str
