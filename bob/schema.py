@@ -1,10 +1,10 @@
 """JSON and TOML documents. msgspec reads and writes them, and takes the names and types of their fields from Python
-types. :mod:`bob.documents` makes the bytes of JSON files.
+types. Another module, :mod:`bob.documents`, turns the JSON into the bytes of a file.
 
-The type of a document is a dataclass, a named tuple (a JSON array) or an enum. Often this is the type that the program
-itself uses. If the document needs other fields, a :class:`Document` describes them. Unknown fields are ignored, as a
-later bob may have added them. All fields of a dataclass are written, so a document must have all of these fields,
-except those marked by :func:`older`."""
+The type of a document is a dataclass, a named tuple (a JSON array) or an enum. Often this is a type that other modules
+of bob use, too. If the document needs other fields than that type has, a :class:`Document` describes them. Unknown
+fields are ignored, as a later bob may have added them. All fields of a dataclass are written, so a document must have
+all of these fields, except those marked by :func:`older`."""
 
 import re
 import tomllib
@@ -64,7 +64,8 @@ class _Older(Generic[T]):
 
 
 def older(value: T) -> Callable[[], T]:
-    """Return a default factory that marks a field as missing in older documents. bob itself always writes the field."""
+    """Return a default factory for a new field of a dataclass. Documents of older versions of bob lack the field, and
+    it then has the value ``value``. This bob always writes the field."""
     return _Older(value)
 
 
@@ -115,8 +116,8 @@ def declared(kind: type[T], text: str) -> T:
 
 @contextmanager
 def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
-    """Name the ``file`` in the message of a mistake. If the code in the with block raises a ValueError or a UsageError,
-    raise an error of the type ``kind`` instead."""
+    """Turn each ValueError and UsageError of the code in the with block into an error of the type ``kind``. The new
+    message begins with the name ``file``."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too
@@ -152,8 +153,8 @@ Leaf = Callable[[Any], Visit | None]  # takes a type; returns the Visit for valu
 @cache
 def _visit(kind: Any, leaf: Leaf) -> Visit | None:
     """Return a function that replaces parts of a JSON document. It takes a value of type ``kind`` and the JSON of this
-    value, and returns the changed JSON. ``leaf`` says what changes: it takes the type of a part, and returns a function
-    that changes such a part (None: no change). Return None if no type inside ``kind`` changes."""
+    value, and returns the changed JSON. ``leaf`` gets the type of each part, and returns the function that changes
+    parts of this type. It returns None if such parts stay the same. Return None if nothing inside ``kind`` changes."""
     origin, inner, own = get_origin(kind), get_args(kind), leaf(kind)
     if origin in (Union, UnionType):
         several = {get_origin(one) or one: visit for one in inner if (visit := _visit(one, leaf))}

@@ -1,5 +1,5 @@
-"""Agents in sandboxes on the host. They can be open side by side, and bob talks to each over pipes. If a sandbox is
-lost, its agent is lost, too."""
+"""Agents in sandboxes on the host. bob can use several sandboxes at the same time, and talks to each agent over pipes.
+If a sandbox is lost, its agent is lost, too."""
 
 import os
 import select
@@ -25,8 +25,8 @@ _SAID = 300  # characters of an error that a message quotes
 
 
 class SandboxedAgent(Agent):
-    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails. A script that ran
-    for this request may have left files or processes in the sandbox."""
+    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails. A script of the
+    request may have left files or processes in the sandbox, so bob does not use it again."""
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         try:
@@ -37,7 +37,8 @@ class SandboxedAgent(Agent):
 
 
 class SandboxStream:
-    """A stream over the pipes to a process in a sandbox. ``errors`` is the file with the process's standard error."""
+    """The two pipes between bob and the agent's process in a sandbox. ``errors`` is the file with the process's
+    standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
         assert process.stdin is not None and process.stdout is not None
@@ -70,7 +71,8 @@ class SandboxStream:
                 raise self._ended() from None
 
     def close(self) -> None:
-        """End all processes in the sandbox. They end with the first process, which ends when bubblewrap is killed."""
+        """End all processes in the sandbox. Killing bubblewrap ends the first process in the sandbox, and the kernel
+        then ends all others."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

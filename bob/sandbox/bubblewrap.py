@@ -1,9 +1,9 @@
 """The command that confines an agent on the host, by bubblewrap.
 
-Bubblewrap gives the agent namespaces of its own. In its user namespace the agent is root, but all files belong to a
-single user. Its root is a read-only folder. Files that the agent writes are in memory, and their sizes are limited. If
-bob runs as root, bubblewrap and everything in the sandbox run as the user :data:`STRANGER`. This user does not own any
-file of root's."""
+Bubblewrap gives the agent namespaces of its own. In its user namespace the agent is the user root, and no other user
+exists. So all files that it makes have the same owner. Its root directory is a read-only folder of the host. Files that
+the agent writes are in memory, and their sizes are limited. If bob runs as root, bubblewrap and everything in the
+sandbox run as the user :data:`STRANGER`, who does not own any file of the host."""
 
 import os
 import shutil
@@ -33,7 +33,8 @@ _SHOW = f'mount --make-rprivate / && mount --bind "$1" {_SHOWN_AT} && shift && e
 
 
 def owner() -> int:
-    """Return the user of the host who owns the files that belong to root in a sandbox."""
+    """Return the number of a user of the host. Files that belong to root in a sandbox belong to this user on the
+    host."""
     return os.geteuid() or STRANGER
 
 

@@ -1,2 +1,2 @@
-"""Makes workloads within bounds (limits on names, operations and calls). Also makes the properties that these workloads
-test: what must still be true after a crash."""
+"""Workloads within bounds. A workload is a sequence of operations on files, and the bounds limit its names, operations
+and calls. This package also makes the properties that the workloads test: what must still be true after a crash."""

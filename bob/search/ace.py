@@ -8,12 +8,13 @@ after the last core operation, and there may be one after each other core operat
 workload creates the names that the operation needs, and removes the names that would be in its way.
 
 ACE and bob count differently. ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). Two such
-sequences may be the same workload in bob, for two reasons. ACE has both ``remove`` and ``unlink``, which do the same to
-a file. After a mapped store, ACE lists several sync points, and bob makes the same msync of each.
+sequences may be the same workload in bob, for two reasons. ACE has both ``remove`` and ``unlink``, which are the same
+for a file. After a store through a mapping, ACE chooses between several sync points, but bob uses the same msync for
+all of these choices.
 
 ACE keeps files open from one operation to the next; bob opens and closes the file in each operation. ACE combines three
 core operations only if the second and the third are each linked to an earlier one, for example by a common name. With
-three core operations, ACE syncs only the names that they use."""
+three core operations, ACE syncs only the names that these operations use, and no siblings or parents."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ SYNC = ""  # the sync point for the call sync; any other sync point is the name 
 @dataclass(frozen=True, slots=True)
 class Core:
     """A core operation. ``verb`` says what it does to ``names``. For a fallocate, ``way`` is its mode. ``place`` is the
-    part of the file that changes, such as "start". Both are empty if the operation does not have this choice."""
+    part of the file that changes, such as "start". An operation without a mode has an empty ``way``, and one that does
+    not change a part of a file has an empty ``place``."""
 
     verb: str
     names: tuple[str, ...]
@@ -83,7 +85,8 @@ OF_NAMES = ("write", "link", "unlink", "rename")
 
 
 class Ace(Space):
-    """All workloads of ACE with the core operations ``verbs``. Each of them tests some of the properties ``asked``."""
+    """All workloads of ACE with the core operations ``verbs``. Each workload tests at least one of the properties in
+    ``asked``."""
 
     most_misses = 2000
 
@@ -138,13 +141,13 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE combines these core operations. It combines any two. It combines three only if the second and
-    the third are each linked to the operations before them.
+    """Return whether ACE combines these core operations. ACE combines any two operations. It combines three only if the
+    second and the third are each linked to the operations before them.
 
     An operation is linked if it shares a parameter with an earlier operation: a name, a mode, or a part of the file. An
-    operation on the directory ``A`` or ``B`` is always linked. An operation is also linked if the earlier operations
-    have exactly the parameters ``A`` and ``B``. If a name is an operation's only parameter, ACE by mistake compares
-    single letters of names. Then ``A/foo`` counts as the directory ``A``."""
+    operation on the directory ``A`` or ``B`` is always linked. An operation is also linked if the parameters of all
+    earlier operations are just ``A`` and ``B``. If a name is an operation's only parameter, ACE by mistake compares the
+    letters of the name, and not the whole name. An operation on ``A/foo`` then counts as one on the directory ``A``."""
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):

@@ -48,8 +48,8 @@ class Renamings:
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
     def _made(self) -> dict[str, list[str]]:
-        """Return how the setup makes each name of the initial tree that no workload mentions. The value for a name is
-        the list of the setup's operations that make this name, or a name below it."""
+        """Return the operations of the setup that make each name of the initial tree that no workload mentions. Each
+        such name is a key. Its value lists, as texts, the operations on this name or on a name below it."""
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
@@ -111,7 +111,8 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
     """Yield the renamings of the names below the directory ``above`` to the names below the directory ``other``.
-    ``paths`` has all names. A renaming is one to one, and maps directories to directories.
+    ``paths`` has all names of the bounds and of the initial tree. A renaming is one to one, and maps directories to
+    directories.
 
     ``made`` has the names that no workload mentions, each with the operations of the setup that make it. If the setup
     makes several such names in the same way, they are interchangeable, so only one renaming of them is yielded."""

@@ -85,8 +85,8 @@ def parsed(name: str, text: str, filler: int = 0) -> Bounds:
 
 
 def filling(length: int) -> tuple[Operation, ...]:
-    """Return the operations that make a file of size 0 take ``length`` bytes of the device. It is fast to read, as its
-    size is 0."""
+    """Return the operations that make the file :data:`FILLER`. The file takes ``length`` bytes of the device, but they
+    are only allocated. Its size stays 0, so it is fast to read."""
     return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
@@ -145,9 +145,10 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
-    """Yield a combined property for each call that promises several kinds of changes to the same files. An operation
-    may be of several kinds: a write across the end of a file is an overwrite and an append. Such a write survives for
-    certain only if the call promises both data and size (:func:`bob.claim.property.calls.covered`)."""
+    """Yield a property for each call that has several promises about the same files; the property combines these
+    promises. bob needs it for operations that make changes of several kinds. For example, a write across the end of a
+    file is an overwrite and an append. It survives for certain only if the call promises both data and size
+    (:func:`bob.claim.property.calls.covered`)."""
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:
         return str(prop.call), prop.relations

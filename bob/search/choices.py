@@ -1,7 +1,7 @@
-"""Runs a Python program once for each sequence of choices that it can make, depth first. A *place* is one choice in a
-sequence. bob cannot copy a running program, so it runs the program again for each sequence. The new run makes the same
-choices as the previous run, up to one place. At this place it takes the next option. bob refuses a program that behaves
-differently when it makes the same choices again."""
+"""Runs a Python program once for each sequence of choices that the program can make, depth first. A *place* is one
+choice in a sequence. bob cannot copy a running program, so it runs the program again for each sequence. The new run
+makes the same choices as the previous run, up to one place. At this place it takes the next option. bob refuses a
+program that behaves differently when it makes the same choices again."""
 
 import __future__
 
@@ -50,8 +50,8 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError if a program has more sequences of choices than bob tries. bob does not know their number yet,
-    but it knows a least number. This is the number of ``runs`` so far, plus one for each option in ``places`` that no
+    """Raise UsageError if a program has more sequences of choices than bob tries. The number of sequences is unknown
+    until all have run, so bob uses a lower bound. It adds up the ``runs`` so far, and the options in ``places`` that no
     run has taken yet."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
@@ -62,13 +62,13 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """The function ``choose`` that a program calls. There is one object for each run of the program. The run first
-    makes the choices in ``again`` once more. At each choice after these, it calls ``pick`` with the number of options,
-    and ``pick`` returns the index of an option.
+    """The function ``choose`` that a program calls. bob makes one object for each run of the program. The first calls
+    repeat the choices in ``again``, which an earlier run made. Each later call first calls ``goes_on`` with the
+    program's frame. This function returns whether the run continues, and may raise UsageError. The call then gives
+    ``pick`` the number of options, and takes the option whose index ``pick`` returns.
 
-    ``done`` returns the operations that the run has done so far. At each choice after those in ``again``, the run also
-    calls ``goes_on`` with the program's frame. ``goes_on`` returns whether the run continues, and may raise UsageError.
-    ``stopped`` is the exception that ended the run early."""
+    ``done`` returns the operations that the run has done so far. ``stopped`` is the exception that ended the run
+    early."""
 
     def __init__(
         self,
@@ -95,8 +95,8 @@ class Choose:
 
     @property
     def left(self) -> UsageError | None:
-        """The user's mistake if the run ended before it had repeated all choices in ``again``. A correct program
-        repeats them, so this property is normally None."""
+        """The user's mistake if the run ended before it had repeated all choices in ``again``, or None. A correct
+        program repeats all of them."""
         if len(self.places) >= len(self._again):
             return None
         return self._unlike(f"ended, and in an earlier run it had {self._again[len(self.places)].options} options")

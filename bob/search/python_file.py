@@ -38,9 +38,9 @@ class Ended(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run of a file. ``setup`` are the operations that make the initial tree, and ``operations`` are those after
-    that. ``places`` are the choices of the run, and ``ended`` says how it ended. If a file system refuses an operation,
-    ``refused`` names this operation and its place in the file."""
+    """A run of a file. ``setup`` has the operations that make the initial tree, and ``operations`` has all later
+    operations. ``places`` are the choices of the run, and ``ended`` says how it ended. If a file system refuses an
+    operation, ``refused`` names this operation and its place in the file."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
@@ -69,7 +69,8 @@ class PythonFile:
         self.unlike = ""  # the kind of a variable that bob cannot compare between runs
 
     def promises(self) -> tuple[str, ...]:
-        """Return the names of the promises that the file assigns to ``promises``, without running the file."""
+        """Return the names that the file assigns to its variable ``promises``, without running the file. A promise says
+        what survives a crash after a call such as fsync."""
         named: tuple[str, ...] = ()
         for node in self._tree.body:
             if not isinstance(node, ast.Assign | ast.AnnAssign):
@@ -99,8 +100,8 @@ class PythonFile:
         number of options and returns the index of an option.
 
         ``seen`` has the positions in the code that earlier runs have reached, each with the signature there. The run
-        stops at a position that is in ``seen`` with the same signature, and adds new ones. Without ``seen`` (None), the
-        run never stops early. Raises UsageError for a mistake in the file."""
+        stops at a position that is in ``seen`` with the same signature, and adds all other positions to ``seen``.
+        Without ``seen``, the run never stops early. Raises UsageError for a mistake in the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -225,9 +226,9 @@ class PythonFile:
 
 
 class Choosing(Space):
-    """The workloads of the Python file ``name``. Each workload has the operations of a run up to a call that promises
-    something, and crashes after this call. Workloads that differ only in names count as one. Raises UsageError for a
-    mistake in the file."""
+    """The workloads of the Python file ``name``. Each workload has the operations of a run up to a call (such as fsync)
+    that promises that earlier changes are durable. The crash comes after this call. Workloads that differ only in names
+    count as one. Raises UsageError for a mistake in the file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)
@@ -241,7 +242,7 @@ class Choosing(Space):
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """Yield the workloads of all sequences of choices, those with fewer operations first. A Python file decides
+        """Yield the workloads of all sequences of choices, workloads with fewer operations first. A Python file decides
         itself how many operations a workload has. Therefore ``length`` must be 1; for any other ``length``, yield
         nothing."""
         if length != 1:

@@ -48,8 +48,8 @@ class Space(ABC):
 @dataclass(frozen=True, slots=True)
 class Part:
     """The part of the workloads that a search tries. Several searches may share the workloads: each tries one of
-    ``shards`` parts, and ``shard`` (from 1) says which. If ``sample`` is a number, each search tries this many
-    workloads of the greatest length. bob draws them by ``seed``."""
+    ``shards`` parts, and ``shard`` (from 1) says which. If ``sample`` is a number, each search tries only so many
+    workloads, all of the greatest length. bob draws them at random, and ``seed`` starts the random numbers."""
 
     shard: int = 1
     shards: int = 1
@@ -73,9 +73,9 @@ ALL = Part()
 def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
-    """Yield ``workloads`` in a form that the file system can do: without the operations in ``lacks``. Yield equal
-    workloads only once, and leave out a workload that then tests nothing. ``skipped`` counts, for each operation in
-    ``lacks``, the workloads that were changed or left out because of it."""
+    """Yield ``workloads`` without the operations in ``lacks``, which the file system does not support. If workloads
+    become equal, yield only one. Leave out a workload that no longer tests anything. ``skipped`` counts, for each
+    operation in ``lacks``, the workloads that were changed or left out because of it."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)
@@ -91,9 +91,9 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Yield those of ``workloads`` that test one of the properties ``asked``. bob takes the properties in turn, so that
-    each gets the same number of workloads. If :data:`MOST_PASSED` workloads in a row do not test the property whose
-    turn it is, bob drops this property."""
+    """Yield workloads that test the properties in ``asked``, and skip all other workloads. bob takes the properties in
+    turn, so that each gets the same number of workloads. If :data:`MOST_PASSED` workloads in a row do not test the
+    property whose turn it is, bob looks for no more workloads for this property."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:

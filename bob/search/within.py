@@ -1,6 +1,6 @@
-"""All workloads of a given length within bounds, or a drawn sample of these workloads. A workload tests the promises of
-its last call, or one property. bob leaves out workloads that a file system would refuse, and workloads that test
-nothing. If several workloads differ only in names, it tries one."""
+"""All workloads of a given length within bounds, or a drawn sample of these workloads. A workload tests what its last
+call (such as fsync) promises to make durable, or it tests named properties. Workloads that a file system would refuse,
+and workloads that test nothing, are left out. If several workloads differ only in names, it tries one."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
@@ -25,8 +25,8 @@ class Within(Space):
     promises of the bounds.
 
     The last operation of a workload that tests promises is one of the bounds' calls (such as fsync), and the crash
-    comes after it returns. A workload that tests properties ends with such a call, or naturally: bob only waits until
-    the file system has written all changes. The crash may then come at any time."""
+    comes after it returns. A workload that tests properties ends with such a call, or *naturally*: without a call, bob
+    waits until the file system has written all changes. In both cases the crash may come at any time."""
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props
@@ -96,9 +96,10 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
     """Return one of ``ends`` at random, or None if ``ends`` is empty. ``ends`` are workloads that differ only in how
     they end. Half of the time, return one that ends naturally, without a call.
 
-    Otherwise first draw the kind of the last call (:func:`_sort`), then a call of this kind. Without this, calls that
-    sync one file would be too likely, since there are many of them. There is only one call that syncs everything. It is
-    needed to find data of a new file in the blocks of a removed file, since it writes all data first."""
+    Otherwise first draw the kind of the last call (:func:`_sort`), then a call of this kind. If bob drew directly from
+    all calls, it would almost always take a call that syncs one file, since there are many of these. But it also needs
+    the only call that syncs everything, which writes all data first. With this call, the blocks of a removed file can
+    have the data of a new file."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:
@@ -109,8 +110,8 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return the kind of the workload's last call. It says what the call syncs: "everything", or "directory" for a
-    directory where an operation made a name, or "thing" for any other file or directory."""
+    """Return the kind of the workload's last call, by what it syncs. The kind is "everything", "directory" (a directory
+    that got a new name from an operation), or "thing" (any other file or directory)."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:

@@ -1,5 +1,5 @@
-"""The build of the site. MkDocs makes pages of the project's documentation, and of tables with all results. In
-addition, each result has pages of its own, which bob makes and which need no other file."""
+"""The build of the site. MkDocs makes its pages from the project's documentation and from tables of all results. In
+addition, bob makes pages for each single result, and these need no other file."""
 
 import json
 import logging

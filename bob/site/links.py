@@ -1,4 +1,5 @@
-"""The check of a site: each link leads to a file and an anchor in it, and nothing loads from another host."""
+"""The check of a site. Each link must lead to an existing file, and to an existing anchor in the file. No page may load
+anything from another host."""
 
 import html
 import os
@@ -22,7 +23,7 @@ _LOADED = {"src", "srcset", "poster", "data", "background", "action", "formactio
 
 @dataclass(frozen=True, slots=True)
 class PageFault:
-    """A fault on ``page``, which is a path in the site."""
+    """A fault on a page. ``page`` is the page's path in the site, and ``what`` is the fault in words."""
 
     page: str
     what: str

@@ -22,7 +22,7 @@ from bob.trace.recording import Completion
 
 
 class Grade(Enum):
-    """A grade of an answer: a word such as "yes", with its mark, the tone of its colour, and its meaning."""
+    """A grade of an answer: a word such as "yes", with its mark, the style class of its colour, and its meaning."""
 
     YES = "yes", "✓", "holds", "no explored crash state contradicts it; this is not a proof"
     WEAKER = (
@@ -43,8 +43,8 @@ class Grade(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IdiomAnswer:
-    """The answer of one configuration. ``evidence`` says how bob knows it. ``link`` leads to more about it, or is
-    empty."""
+    """The answer for one configuration (a file system with its options, on one kernel). ``evidence`` says how bob knows
+    the answer. ``link`` leads to more about the answer, or is empty."""
 
     fs: str
     configuration: str
@@ -114,8 +114,8 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
     """Yield the answers to an idiom that is guaranteed if all clauses ``needed`` hold. A configuration has an answer if
-    its table has properties that test these clauses. A model has an answer if its derivation tried any of these
-    clauses."""
+    its table has properties that test these clauses. A model has an answer if bob tried any of these clauses when it
+    derived the model."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     yield from filter(None, (_of_rows(row, names) for row in results.rows))
@@ -146,7 +146,8 @@ def _rows(clause: Clause) -> list[str]:
 
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
     """Return one answer for the configuration of ``row``, from its verdicts for all the properties ``names``. If a
-    verdict is "no", the answer is "no". Otherwise, return None if the row does not have all these properties."""
+    verdict is "no", the answer is "no". Otherwise the row must have all these properties, and the worst verdict is the
+    answer. Return None if the row lacks one of them."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None
@@ -187,7 +188,8 @@ def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
 
 
 def is_of_a_prompt_disk(model: Model) -> bool:
-    """Return whether the model was measured on a disk that completed each write at once, as older models were."""
+    """Return whether the model was measured on a disk that completed each write at once. This holds for all older
+    models."""
     told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
     return bool(told == Completion.PROMPT.value)
 

@@ -1,6 +1,6 @@
-"""The results that the site shows. These are the references (measured tables in reports/), other runs, answers for
-programs, and models. Most tables have the thirteen properties of OSDI'14; a *finer* table has hundreds of
-properties."""
+"""The results that the site shows. These are the references (measured tables in reports/), other runs, answers about
+tested programs, and models of file systems. Most tables have the thirteen properties of OSDI'14; a *finer* table has
+hundreds of properties."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -107,7 +107,7 @@ class ResultRow:
     @property
     def remarks(self) -> str:
         """Remarks about the row. They say what was measured (:attr:`Reference.measured_for`). If mkfs had options, the
-        options of mkfs and mount come before that."""
+        remarks begin with the options of mkfs and mount."""
         measured = self.reference.measured_for
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
@@ -117,7 +117,7 @@ class ResultRow:
         return any(cell.is_in_grid for cell in self.cells.values())
 
     def place(self, link: str) -> str:
-        """Return the address on the site of a ``link`` on the reference's pages."""
+        """Return the address on the site for ``link``, which is relative to the reference's pages."""
         return f"{RESULTS}/{self.reference.name}/{INDEX if link.startswith('#') else ''}{link}"
 
 
@@ -148,8 +148,8 @@ class ComparedTables:
 
 @dataclass(frozen=True, slots=True)
 class TestedProgram:
-    """The answers for one program. ``name`` is the name of its folder on the site; ``folder`` contains the
-    witnesses."""
+    """The answers for one program. ``name`` is the name of its folder on the site; ``folder`` contains the witnesses
+    (files with the crash states that show a fault)."""
 
     name: str
     result: Result
@@ -185,7 +185,7 @@ def model_place(model: Model) -> str:
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
     """Yield comparisons of tables. One kind compares the same table on successive kernels. The other kind compares each
-    measured Table 1 with the published Table 1."""
+    measured table of OSDI'14's properties with the table published in that paper."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
         same.setdefault(reference.measured_for, []).append(reference)
@@ -199,8 +199,8 @@ def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
 
 
 def read(runs: Sequence[Path] = ()) -> Results:
-    """Read the references and models in this directory, and the results of ``runs``. Raise StoreError or MalformedError
-    if a result cannot be read."""
+    """Read the references and models below the current directory, and the results of ``runs``. Raise StoreError or
+    MalformedError if a result cannot be read."""
     folders = sorted(Path("reports").glob("reference/*"), key=_by_version)
     references = [Reference(folder.name, load_table(folder)) for folder in folders if result_file(folder).is_file()]
     references += [Reference(name, load_table(run)) for name, run in _named(runs, {one.name for one in references})]

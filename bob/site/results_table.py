@@ -59,8 +59,8 @@ class ResultsTable:
 
 
 def results_table(every: Iterable[ResultRow]) -> ResultsTable:
-    """Return the table of the rows ``every``. Leave out the rows of finer tables: the table has a column for each
-    property, and theirs have hundreds of properties."""
+    """Return the table of the rows ``every``. Leave out the rows of finer tables: they have hundreds of properties, and
+    each property would need a column."""
     rows = [row for row in every if not row.is_finer]
     families = by_family(row.configuration for row in rows)
     asked = meanings(row.configuration for row in rows)

@@ -1,6 +1,6 @@
-"""Prepares the project's pages for MkDocs. The pages use two forms that MkDocs does not accept, but forges do: list
-items with a small indent, and links to folders. This module rewrites both. It also gives the verdicts in tables the
-colours of the site."""
+"""Prepares the project's pages for MkDocs. The pages use two forms that code hosts such as GitHub accept, but MkDocs
+does not: list items with a small indent, and links to folders. This module rewrites both. It also gives the verdicts in
+tables the colours of the site."""
 
 import os
 import re
@@ -75,8 +75,8 @@ def for_mkdocs(text: str) -> str:
 
 
 def coloured(text: str) -> str:
-    """Return ``text``, where each table cell with a verdict gets a class. The class is written in the syntax of MkDocs'
-    extension attr_list."""
+    """Return ``text`` with a style class added to each table cell that has a verdict. The class gives the cell its
+    colour, and is written in the syntax of MkDocs' extension attr_list."""
     fenced = re.split(r"(^ *```.*?^ *```$)", text, flags=re.S | re.M)
     return "".join(part if number % 2 else _ROW.sub(_coloured, part) for number, part in enumerate(fenced))
 
@@ -87,16 +87,16 @@ def _coloured(row: re.Match[str]) -> str:
 
 
 def tone_of(cell: str) -> str:
-    """Return the class (for the colour) of the verdict in a table's cell. If the cell has several verdicts, return the
-    class of the worst. Without a verdict, return an empty string."""
+    """Return the style class for the verdict in a table's cell. If the cell has several verdicts, return the class of
+    the worst. If it has no verdict, return an empty string."""
     answers = [answer.strip(" *\\~") for answer in cell.split(";")]
     tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))
     return next(tones, "")
 
 
 def slug(text: str, separator: str) -> str:
-    """Return the anchor of the heading ``text``, in the form that forges use. ``separator`` takes the place of
-    spaces."""
+    """Return the anchor of the heading ``text``, in the form that code hosts such as GitHub use. ``separator`` takes
+    the place of spaces."""
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
 
 

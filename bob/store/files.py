@@ -1,5 +1,5 @@
-"""Reads and writes the files that bob keeps. bob writes a file whole or not at all, with a checksum that a later read
-checks."""
+"""Reads and writes the files that bob keeps. bob writes a file whole or not at all. Most files have a checksum, which
+bob verifies when it reads the file."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -42,8 +42,9 @@ def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = F
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document`` over the file ``path``. Add a checksum only if the old file has one. A new checksum could make
-    an old run unreadable: if run.json has a checksum, bob expects one in each file of the run."""
+    """Write ``document`` over the file ``path``. Add a checksum only if the old file has one. If run.json has a
+    checksum, bob expects one in each file of the run. So a new checksum in an old run.json would make the run
+    unreadable."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:

@@ -30,8 +30,8 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty (``kind``:
-    None)."""
+    """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty (None in the
+    case of ``kind``)."""
 
     path: str
     id: str
@@ -45,8 +45,9 @@ class KeptRun:
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
     """Yield the run directories in ``folder``, in the order of their names. If a folder in it is not a run directory,
-    look directly below that folder, since it may contain the runs on several kernels. If that folder does not contain
-    any run, but is not empty, yield it with the state NO_RUN. Raise StoreError if ``folder`` cannot be read."""
+    look directly below that folder, since it may contain the runs on several kernels. If there are no runs either, and
+    the folder is not empty, yield the folder itself with the state NO_RUN. Raise StoreError if ``folder`` cannot be
+    read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:
@@ -132,8 +133,8 @@ def _has_run(path: Path) -> bool:
 
 
 def _below(path: Path) -> list[Path]:
-    """Return the run directories directly in ``path``: the columns of a matrix, the lots (batches) of a search, or the
-    runs on several kernels."""
+    """Return the run directories directly in ``path``: the columns of a matrix (one for each configuration), the
+    batches of a search, or the runs on several kernels."""
     try:
         return sorted(inner for inner in path.iterdir() if not inner.is_symlink() and _has_run(inner))
     except OSError:

@@ -1,5 +1,5 @@
-"""The run directory of a matrix, which probes a set of configurations. It has run.json, result.json with the finished
-columns of the table, and a run directory for each column (one configuration)."""
+"""The run directory of a matrix: a run that tests several configurations of file systems. It has run.json, result.json
+with the finished columns of the table, and a run directory for each column (one configuration)."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ class MatrixDirectory(RunFolder):
         return [RunDirectory(folder) for folder in self.folders]
 
     def save_columns(self, results: Sequence[tuple[Path, Result]]) -> Result:
-        """Combine the results of columns into one result, keep it, and return it. Each column is a pair of its folder
-        and its result. The combined result counts as finished when all columns of the table are finished."""
+        """Combine the results of the columns into one result, save it in result.json, and return it. ``results`` has a
+        pair for each column: its folder and its result. The combined result counts as finished when all columns of the
+        table are finished."""
         times = [result.run.finished for _folder, result in results]
         finished = max(times) if len(times) == len(self.folders) and all(times) else ""
         about, first = self.about(), results[0][1].run

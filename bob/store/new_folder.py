@@ -46,8 +46,8 @@ def check_folder(path: Path, option: str) -> None:
 
 
 def why_no_new_file(folder: Path) -> str | None:
-    """Return the reason that bob cannot make a file in ``folder``; None if bob can. bob tries to make one, since
-    permissions alone do not say."""
+    """Return the reason that bob cannot make a file in ``folder``; None if bob can. bob tries to make a file, since the
+    folder's permissions do not tell all reasons (the file system may be read-only)."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

@@ -1,5 +1,5 @@
-"""The run directory of a probe, a question (`bob try`) or a program. Each phase writes its output into the directory
-before the next phase starts.
+"""The run directory of a probe, a question (`bob try`) or a program. bob records a workload, observes its crash states,
+and judges them. Each of these phases writes its output into the directory before the next one starts.
 
 ::
 
@@ -136,8 +136,8 @@ class RunDirectory(RunFolder):
         return self._refused(folder / "refused.json")
 
     def unobserved(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and the reason that bob tried to observe it, but did not. Return None if
-        bob observed the workload, or has not tried it yet."""
+        """Return the workload of ``folder`` and the reason that bob could not observe it. Return None if bob observed
+        the workload, or has not tried it yet."""
         return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
 
     def _refused(self, path: Path) -> RefusedWorkload | None:
@@ -168,8 +168,8 @@ class RunDirectory(RunFolder):
             (folder / name).unlink(missing_ok=True)
 
     def loss(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and the reason that it was lost. Return None if it was not lost, or was
-        done later."""
+        """Return the workload of ``folder`` and the reason that it was lost. Return None if it was not lost, or a later
+        try was successful."""
         return self._refused(folder / "lost.json")
 
     def losses(self) -> int:
@@ -206,8 +206,8 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep the observations of ``workload``, and return them. If an earlier guest was lost, add the reason to them:
-        it is ``first_loss``, or the loss that an earlier session kept.
+        """Keep the observations of ``workload``, and return them. If a guest was lost earlier, add the reason for this
+        loss to the observations. The reason is ``first_loss``, or the loss that an earlier session of this run kept.
 
         The last guest may also have been lost before it observed all states. A resumed run then tries the workload
         again, unless a new guest would not help (the observations are ``final``)."""
@@ -269,8 +269,8 @@ def new_identity() -> str:
 
 
 def check_runs(out: Path | None, option: str = "--out") -> None:
-    """Raise UsageError if a run needs a new folder in ./bob-runs, and bob cannot make one. ``out`` is the folder that
-    the user named. Without it (None), the run needs a new folder. The message names the ``option`` for a folder."""
+    """Raise UsageError if bob cannot make a new folder in ./bob-runs. Do nothing if the user named another folder,
+    ``out``. The message tells the user to name a folder with ``option``."""
     if out is None:
         check_new_folder(RUNS / "new", option)
 
