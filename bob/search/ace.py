@@ -8,8 +8,8 @@ after the last core operation, and there may be one after each other core operat
 workload creates the names that the operation needs, and removes the names that would be in its way.
 
 ACE and bob count differently. ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). Two such
-sequences may be the same workload in bob, for two reasons. ACE has both ``remove`` and ``unlink``, which are the same
-for a file. After a store through a mapping, ACE chooses between several sync points, but bob uses the same msync for
+sequences may be the same workload in bob, for two reasons. ACE has both ``remove`` and ``unlink``, which do the same
+to a file. After a store through a mapping, ACE chooses between several sync points, but bob uses the same msync for
 all of these choices.
 
 ACE keeps files open from one operation to the next; bob opens and closes the file in each operation. ACE combines three
