@@ -71,8 +71,9 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A description of a machine that bob did not boot, as an image. Code that needs the image of a guest uses this
-    description instead. ``there`` lists the kernel modules that the machine has, among those that bob can use."""
+    """A stand-in for an image, which describes a machine that bob did not boot. Code that needs the image of a guest
+    uses this description instead. ``there`` has the names of the kernel modules that bob can use and that the machine
+    has."""
 
     there: frozenset[str] = frozenset()
 
@@ -91,7 +92,8 @@ def is_machine(name: str) -> bool:
 
 
 def place(address: str) -> MachineAddress:
-    """Return the parsed address of a machine. Raises UsageError if the address is malformed."""
+    """Parse the text ``address``, and return it as an address of a machine: an ssh:// URL, or ``libvirt:`` and the name
+    of a domain. Raises UsageError if the text is malformed."""
     if named := _DOMAIN.fullmatch(address):
         return MachineAddress(named[2], named[1], None, is_domain=True)
     try:
@@ -107,8 +109,9 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Return a description of the machine at ``address`` as an image. An agent on the machine lists its kernel, modules
-    and programs. Raises UsageError if bob cannot use the machine, GuestError if bob cannot reach it."""
+    """Return a description of the machine at ``address``, which stands in for an image. bob's agent on the machine
+    lists its kernel, modules and programs. ``connect`` is the libvirt URI of a domain (None: virsh's default). Raises
+    UsageError if bob cannot use the machine, GuestError if bob cannot reach it."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -303,9 +306,9 @@ def _end(stream: CommandStream) -> None:
 
 
 def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
-    """Try once to log in. Like ssh(1), this uses ~/.ssh/config, the keys in ~/.ssh and the key agent, and logs in only
-    to a machine with a known host key. Raises GuestError if the machine refuses or is unknown; OSError, EOFError or
-    SSHException if another attempt may succeed."""
+    """Try once to log in, until the monotonic time ``end``. Like ssh(1), this uses ~/.ssh/config, the keys in ~/.ssh
+    and the key agent, and logs in only to a machine with a known host key. Raises GuestError if the machine refuses the
+    login, or its host key is not known. Raises OSError, EOFError or SSHException if another attempt may succeed."""
     config = paramiko.SSHConfig()
     with suppress(OSError):
         config = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser()))

@@ -28,8 +28,8 @@ _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport
 @dataclass(eq=False)
 class Hypervisor:
     """Starts guests through one libvirt connection: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as
-    guest: ...`` A guest ends with its ``with`` block. If bob's process ends earlier, another process, the reaper, ends
-    the guest."""
+    guest: ...`` bob ends a guest at the end of its ``with`` block. If bob's process ends earlier, another process, the
+    reaper, ends the guest."""
 
     _connection: Any
     versions: Versions

@@ -45,8 +45,8 @@ class Console:
         return "\n".join(self.text().rstrip().splitlines()[-lines:])
 
     def wait_for(self, text: str, seconds: float, alive: Callable[[], bool]) -> bool:
-        """Wait until the console has ``text``. Return False if the guest is not ``alive`` any more, or after
-        ``seconds``."""
+        """Wait until the console output contains ``text``, and return True. If the guest dies first (``alive`` returns
+        False), or ``seconds`` pass first, stop waiting and return False."""
         deadline = time.monotonic() + seconds
         while text not in self.text():
             if time.monotonic() > deadline or not alive():
@@ -109,13 +109,14 @@ class Guest:
         return self._pidfd >= 0 and not reap.has_ended(self._pidfd, 0)
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
-        """Return the error for a connection that broke (``disconnected``) or for a deadline that passed."""
+        """Return the error to raise when the guest does not answer. Its connection broke if ``disconnected``; otherwise
+        a deadline passed."""
         return GuestLost(diagnose(self.console, lambda: self.running, disconnected=disconnected), message)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let the guest run while the block lasts, and then stop its QEMU. Otherwise a guest in virtual time would keep
-        a processor busy while it waits for bob: its clock would jump from timer to timer."""
+        """Let the guest run while the block lasts, and then stop its QEMU. A guest in virtual time that waits for bob
+        would otherwise keep a processor busy, because its clock would jump from timer to timer."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -168,8 +169,8 @@ def _qemu_of(identity: Identity) -> int:
 
 
 def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: bool = False) -> Loss:
-    """Return why a guest does not answer. If its connection broke (``disconnected``), first wait up to two seconds for
-    its QEMU to end."""
+    """Return why a guest does not answer. If its connection broke (``disconnected``), its QEMU may be about to end, so
+    first wait up to two seconds for that."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := is_running()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,6 +1,6 @@
 """The network between bob and one guest. It has no other members, and no route to other networks. With privileges, it
-is a network namespace with a tap; otherwise it is QEMU's user network. The guest has the same address in both, so that
-one image serves both."""
+is a network namespace with a tap; otherwise it is QEMU's user network. The guest has the same address in both kinds of
+network, so the same image works with both kinds."""
 
 import ctypes
 import os

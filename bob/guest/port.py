@@ -1,6 +1,6 @@
-"""A guest's port, a virtio-serial device. It carries bytes to and from a program in the guest, faster than SSH (0.2 s
-of emulation for each MiB). The port may still hold bytes of an earlier connection. So a program first sends a *word*, a
-random text that is new for each connection, and bob skips everything before that word."""
+"""A guest's port, a virtio-serial device. It carries bytes to and from a program in the guest. It is faster than SSH,
+which costs 0.2 s of emulation for each MiB. The port may still hold bytes of an earlier connection. So a program first
+sends a *word*, a random text that is new for each connection, and bob skips everything before that word."""
 
 import secrets
 import socket
@@ -78,9 +78,9 @@ class PortStream:
 
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
-    """Start ``command`` in the guest, and return a stream of bytes to and from it. The stream goes through the port
-    whose socket is at ``path`` if possible, and otherwise through the command's standard input and output. To offer the
-    port, bob adds an argument to the command: the word that the command must send first. If the command accepts, it
+    """Start ``command`` in the guest, and return a stream of bytes to and from it. If possible, the stream goes through
+    the port whose socket is at ``path``. Otherwise it goes through the command's standard input and output. To offer
+    the port, bob adds an argument to the command: the word that the command must send first. If the command accepts, it
     writes ``USES_PORT`` to its standard output. Raises the error that ``on_loss`` returns."""
     connection = _connected(path)
     if connection is None:

@@ -46,9 +46,9 @@ cgroup_controllers = []
 
 
 class Reaper:
-    """A child process that ends what bob has started when bob ends, even by SIGKILL. It notices the end by a pipe from
-    bob, so no forked child may keep that pipe open. Python and libvirt close the pipe in every program that they
-    start."""
+    """A child process of bob. When bob ends, even by SIGKILL, the reaper ends what bob has started. It notices bob's
+    end by a pipe from bob, so no forked child may keep that pipe open. Python and libvirt close the pipe in every
+    program that they start."""
 
     def __init__(self) -> None:
         # The reaper has a session of its own, so Ctrl-C does not reach it. "-I" ignores PYTHON* variables, but keeps

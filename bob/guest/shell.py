@@ -96,8 +96,8 @@ class CommandStream:
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Return all of standard output and standard error. Raises TimeoutError if they have not ended by the monotonic
-        time ``end``."""
+        """Wait for the end of standard output and standard error, and return all of both. Raises TimeoutError if one of
+        them has not ended by the monotonic time ``end``."""
         both = []
         for receive in (self._channel.recv, self._channel.recv_stderr):
             parts = []
@@ -141,8 +141,8 @@ class CommandStream:
 
 class Shell:
     """An SSH connection, usable from several threads. If it is lost, its methods raise the error that ``on_loss``
-    returns. The connection sends no keepalives. While a guest in virtual time waits for bob, hours of its own time
-    could pass between two keepalives."""
+    returns. The connection sends no keepalives. While a guest in virtual time waits for bob, the guest's clock could
+    advance by hours between two keepalives."""
 
     def __init__(
         self,

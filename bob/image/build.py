@@ -29,9 +29,9 @@ def ensure(name: str, progress: Callable[[str], None]) -> Image:
 
 
 def named(name: str) -> Image | Recipe:
-    """Return the image ``name`` if the name has the form IMAGE+RELEASE. This means an image with a user's own kernel.
-    It must exist already, since bob does not build it here. For a name without ``+``, return the recipe of this name.
-    Raises UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
+    """Return the image ``name`` if the name has the form IMAGE+RELEASE. Such a name means an image with a user's own
+    kernel. The image must exist already, since bob does not build it here. For a name without ``+``, return the recipe
+    of this name. Raises UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
     if OWN not in name:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]

@@ -28,8 +28,9 @@ OWN = "+"  # separates an image's name from the release of a user's own kernel
 
 
 class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
-    """The content of image.json, an image's manifest. ``recipe`` is the key of the image's recipe. Older files lack
-    ``recipe``, and have the recipe's key in ``key``."""
+    """The content of image.json, an image's manifest. ``key`` is a digest of the recipe and of the installed kernel
+    package, and ``recipe`` is a digest of the recipe alone. Older files lack ``recipe``; their ``key`` is the digest of
+    the recipe."""
 
     name: str
     key: str
@@ -43,10 +44,10 @@ class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 class Image(ImageDocument, frozen=True, kw_only=True):
-    """A built guest image. ``recipe`` is the key of its recipe (empty for a user's own kernel), and ``key`` also covers
-    the kernel. ``root`` is the guest's first virtio disk, which is read-only. ``ssh_key`` is a private key that logs in
-    as root; ``host_key`` is the guest's public key, as in known_hosts. ``tools`` maps packages to versions, ``sizes``
-    maps file names to bytes. ``built`` is a UTC time (ISO 8601)."""
+    """A built guest image. ``recipe`` is the key of its recipe, a digest (empty for a user's own kernel). ``key`` is a
+    digest of the recipe and of the kernel. ``root`` is the guest's first virtio disk, which is read-only. ``ssh_key``
+    is a private key that logs in as root; ``host_key`` is the guest's public key, as in known_hosts. ``tools`` maps
+    packages to versions, ``sizes`` maps file names to bytes. ``built`` is a UTC time (ISO 8601)."""
 
     folder: Path
     needed: ClassVar[tuple[str, ...]] = GUEST_MODULES
@@ -103,8 +104,8 @@ def images_folder() -> Path:
 
 
 def image_key(recipe: str, kernel_release: str, tools: Mapping[str, str]) -> str:
-    """Return 16 hexadecimal digits for an image. They cover the recipe's key, and the version of the kernel package,
-    because several versions share one kernel release."""
+    """Return the key of an image: a digest, 16 hexadecimal digits, of its recipe's key, its kernel's release and the
+    version of the kernel package. The release is not enough, because several versions share one release."""
     version = tools.get(f"linux-image-{kernel_release}", "")
     return hashlib.sha256(f"{recipe}\n{kernel_release}\n{version}\n".encode()).hexdigest()[:16]
 
@@ -114,8 +115,8 @@ def image_folder(name: str, key: str) -> Path:
 
 
 def find(recipe: Recipe) -> Image | None:
-    """Return the undamaged image that was built from the present text of ``recipe``. Among several, return the one that
-    was last chosen. Return None if there is no such image."""
+    """Return the undamaged image that was built from the present text of ``recipe``. If there are several, return the
+    image that the user chose last. Return None if there is no such image."""
     found = [image for image in installed() if (image.name, image.recipe) == (recipe.name, recipe.key)]
     return max(found, key=when_chosen, default=None)
 
@@ -127,8 +128,8 @@ def installed() -> list[Image]:
 
 
 def chosen(image: Image) -> None:
-    """Note that the user chose ``image``. Several images may have its name, if they are builds of one kernel release.
-    From now on, the name stands for this image."""
+    """Note that the user chose ``image``. If the user built one kernel release several times, several images have the
+    same name. From now on, that name stands for ``image``."""
     os.utime(image.folder / MANIFEST)
 
 

@@ -106,16 +106,16 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """Return the start of a command line. The caller appends the ``mmdebstrap`` command. It makes mmdebstrap end
-    when this process ends, even if SIGKILL ends this process.
+    """Return the words of a command line that run another command, mmdebstrap, which the caller appends. They make
+    mmdebstrap end when this process ends, even if SIGKILL ends this process.
 
-    If bob runs as root, mmdebstrap mounts file systems. So it gets a mount namespace and a process namespace of its
-    own, which end with it. Since systemd makes mounts shared, a mount in the new namespace would also appear on the
-    host. ``mount --make-rprivate`` prevents that. In a chroot, ``mount --make-rprivate`` fails, because the root is not
-    a mount point, but there it is not needed.
+    If bob runs as root, mmdebstrap mounts file systems. So these words give mmdebstrap a mount namespace and a process
+    namespace of its own, and both end with mmdebstrap. Since systemd makes mounts shared, a mount in the new namespace
+    would also appear on the host. ``mount --make-rprivate`` prevents that. This command fails in a chroot, where the
+    root is not a mount point, but a chroot does not need it.
 
-    If bob runs as another user, mmdebstrap makes namespaces itself. In this case, bob cannot make them with unshare,
-    because AppArmor on Ubuntu allows them only to some programs, and mmdebstrap is one of them."""
+    If bob runs as another user, mmdebstrap makes namespaces itself. bob could not make them with unshare: on Ubuntu,
+    AppArmor allows namespaces only to some programs. mmdebstrap is one of these programs."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal

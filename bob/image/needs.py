@@ -1,5 +1,5 @@
-"""Check, before a guest runs, that its image has what a run needs: kernel modules (with the kernel option of each) and
-mkfs."""
+"""Check, before a guest runs, that its image has the kernel modules and the packages (such as the one with mkfs) that a
+run needs. If a module is missing, the error also names the kernel option that builds it."""
 
 from collections.abc import Iterable
 

@@ -86,8 +86,8 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 def is_kept(path: str, recipe: Recipe) -> bool:
     """Return whether an image of ``recipe`` gets the module at ``path``. It gets the modules that the recipe lists, and
-    all modules outside the folder kernel/. Such modules, in the folders extra and updates, were added to the kernel's
-    own."""
+    all modules outside the folder kernel/. The modules outside (in the folders extra and updates) do not belong to the
+    kernel: someone added them."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
@@ -164,8 +164,9 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and of the modules that these depend on, in an order to load them.
-    ``index`` is the text of modules.dep. This file does not list built-in modules, so the result lacks them."""
+    """Return the paths of the modules ``names``, and of the modules that they depend on. In the returned order, each
+    module comes after the modules that it depends on. ``index`` is the text of modules.dep. This file does not list
+    built-in modules, so the result lacks them."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}
