@@ -35,7 +35,8 @@ class StripDeclaration(Declaration, frozen=True):
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
     """The content of a recipe's ``image.toml``. If this file has a line ``like = "NAME"``, the values that it lacks
-    come from the recipe NAME. The shell scripts of the build get each list as words in an environment variable."""
+    come from the recipe NAME. For each field that is a list, the shell scripts of the build get an environment variable
+    with the items as words."""
 
     description: OneLine
     suite: OneLine

@@ -1,5 +1,6 @@
-"""Use a kernel from its build tree, with its bzImage, modules and options. For depmod, bob makes a folder with links to
-the few modules that a guest needs. The image gets copies of these modules without debug information."""
+"""Use a kernel from its build tree: its bzImage, its modules and its configuration. bob makes a folder with links to
+the few modules that a guest needs, and runs depmod on this folder. The image gets copies of these modules without debug
+information."""
 
 import os
 import re
@@ -31,8 +32,8 @@ def options(configuration: str) -> frozenset[str]:
 @contextmanager
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
     """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``). Its folder of modules exists while the block
-    lasts. Raises UsageError for an unfit tree, option or module, MissingProgramError if depmod is not installed, and
-    ImageError if depmod fails."""
+    lasts. Raises UsageError if the tree is unfit, or lacks a kernel option or module that a guest needs. Raises
+    MissingProgramError if depmod is not installed, and ImageError if depmod fails."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)
@@ -96,9 +97,9 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
 
 
 def _module(tree: Path, line: str) -> str:
-    """Return the path of a module in its build tree, for a line of modules.order. Up to Linux 5.3, such a line is
-    kernel/fs/ext4/ext4.ko; then fs/ext4/ext4.ko; and since 6.3 fs/ext4/ext4.o. A leading kernel/ may also be a real
-    folder of the tree. So bob tests which of the two paths exists."""
+    """Return the path of a module in its build tree, for a line of modules.order. Such a line is kernel/fs/ext4/ext4.ko
+    up to Linux 5.3, fs/ext4/ext4.ko up to 6.2, and fs/ext4/ext4.o since 6.3. A leading kernel/ may also be a real
+    folder of the tree. So bob tests whether the path with kernel/ exists, or the path without it."""
     path = line.removesuffix(".o") + ".ko" if line.endswith(".o") else line
     inner = path.removeprefix("kernel/")
     return inner if inner != path and not (tree / path).is_file() and (tree / inner).is_file() else path

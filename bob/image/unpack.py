@@ -56,8 +56,8 @@ def _stamp(disk: Path) -> str:
 
 
 def _is_of(mark: Path, disk: Path) -> bool:
-    """Return whether bob unpacked the present content of ``disk``. The file ``mark`` contains the size and the time of
-    the disk that was unpacked."""
+    """Return whether bob unpacked the present content of ``disk``. The file ``mark`` contains the size and the time
+    that the disk had when bob unpacked it."""
     with suppress(OSError):
         return mark.read_text() == _stamp(disk)
     return False

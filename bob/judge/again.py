@@ -29,7 +29,7 @@ from bob.workload.operations import Workload
 def judge_again(path: Path, step: Callable[[str], None] = lambda _text: None) -> Result:
     """Judge the run in the folder ``path`` again, write the new result to this folder, and return it. ``step`` is
     called with lines about progress. Raises StoreError if a file that the run should have kept is missing, or if
-    another process writes the run."""
+    another process is writing the run at this time."""
     if SearchDirectory.is_one(path):
         found = SearchDirectory(path)
         lots = found.runs()
@@ -61,8 +61,8 @@ def _said_of_age(run: RunDirectory) -> str:
 
 
 def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
-    """Judge the probe in ``run`` again, write the new result to the run's folder, and return it. The caller must have
-    locked ``run``."""
+    """Judge the probe in ``run`` again, write the new result to the run's folder, and return it. With ``by_cause``, the
+    result also has findings: breaches of properties, grouped by their cause. The caller must have locked ``run``."""
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
@@ -109,9 +109,9 @@ def keep_result(
     program: AskedProgram | None = None,
     protocols: Sequence[Protocol] = (),
 ) -> Result:
-    """Make the result of a probe, or of a check of ``program``, from the results ``subjects`` for its configurations.
-    Write the result to ``run``, and return it. ``finished`` is the time when the run ended, or empty if it has not
-    ended."""
+    """Make the result of a run, write it to ``run``, and return it. ``subjects`` has the results of the run's
+    configurations, one for each. ``program`` is the program that the run checked (None: the run is a probe of file
+    systems). ``finished`` is the time when the run ended, or empty if it has not ended."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),

@@ -136,8 +136,8 @@ class Column:
         self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
-        """Add a breach of ``prop`` to the findings by cause. If bob itself fails here, the breach still counts for the
-        verdict on ``prop``."""
+        """Add a breach of ``prop``, described by its verdict ``said``, to the findings (groups of breaches with the
+        same cause). If bob itself fails here, the breach still counts for the verdict on ``prop``."""
         try:
             findings.add(case, bench, prop, said)
         except Exception as broken:
@@ -146,7 +146,7 @@ class Column:
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
         """Judge a crash during the recovery from an earlier crash. ``observed`` has the crash states that this second
-        crash can leave. ``expected`` is what bob observes if no second crash interrupts the recovery."""
+        crash can leave. ``expected`` is the observation after a recovery that no second crash interrupts."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
@@ -162,8 +162,8 @@ class Column:
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
-        """Count the unmountable ``states``. Return the state that is easiest to explain. Return None if ``states`` is
-        empty, or if an earlier workload already had states that do not mount."""
+        """Add the number of ``states``, which do not mount, to the column's count of such states. Return the state that
+        is easiest to explain. Return None if ``states`` is empty, or if an earlier workload already had such states."""
         self._cases += 1
         found, count = unmountable(states, observed.findings.observation)
         if found is None:

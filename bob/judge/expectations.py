@@ -1,6 +1,6 @@
 """Answers of ``bob try``: the legal crash states that break a user's expectation. States with the same evidence break
-the expectation in the same *way*, also if their recordings end differently (:mod:`bob.workload.finishes`). The module
-is pure."""
+the expectation in the same *way*. bob records the operations several times, with different ends (such as a sync, or a
+wait). A way counts once, even if recordings with different ends show it. The module is pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,8 @@ def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecordi
 def said_by(
     expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
 ) -> list[SaidByRecording]:
-    """Return one recording's answer to each of ``expectations``. ``complete`` is the state with every write."""
+    """Return the answer to each of ``expectations``, from the crash states of one recording alone. ``complete`` is the
+    state of the disks after every write of the recording."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
     unmountable = {seen.outcome for seen in bench.unmountable}
     # Observations are built on demand, and may be large. So each is read only once.

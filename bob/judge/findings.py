@@ -1,10 +1,11 @@
 """Findings of a search. All violations with the same cause are one finding. A finding shows the smallest workload that
-leads to such a violation (docs/search.md).
+has a violation with this cause (docs/search.md).
 
 bob derives the cause of a violation from one violating state, the state with the *smallest loss*. This state lacks the
 fewest of the writes that were sent to the disk before the crash. The cause consists of two facts about the last lost
-write: the kind of block that it wrote, and the reason why no flush saved it. Among the crashes that fit the state, bob
-takes the earliest. So writes that were sent after the last write in the state do not count as lost."""
+write: the kind of block that it wrote, and the reason why no flush saved it. Crashes at different times can leave the
+same state, and bob assumes the earliest of them. So a write does not count as lost if it was sent after all writes that
+the state has."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -123,7 +124,8 @@ class Findings:
 
 
 class Losses:
-    """The lost writes of the crash states of one case."""
+    """The writes that crash states of ``case`` have lost. A case is one recording of a workload, with all its crash
+    states."""
 
     def __init__(self, case: Case) -> None:
         workload, self._trace, self._points = case.workload, case.plan.trace, case.plan.points
@@ -176,8 +178,9 @@ class Losses:
 def cause_of(
     losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[BlockName]]
 ) -> Cause:
-    """Return the cause of a breach of ``prop`` by ``state``, the violating state with the smallest loss. ``kinds`` are
-    the kinds of the operations whose effect is missing. ``named`` returns the name of each write of the case."""
+    """Return the cause of a breach of ``prop`` by ``state``, the violating state with the smallest loss. ``kinds`` has
+    the kinds of operations (such as rename) whose effects ``state`` lacks. ``named`` returns a name for each write of
+    the recording, which says what the written block contains."""
     call = "" if prop.call is None else prop.call.value
     lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
     if not lost:

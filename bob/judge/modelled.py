@@ -1,6 +1,6 @@
-"""The answer about a program on a model. A model is a set of rules that say which states of the files a crash may
-leave. From the model, bob builds such states. The program's checker says which of them it accepts. bob may also compare
-this answer with the answer on a real file system."""
+"""The answer to the question whether a program survives crashes on a model. A model is a set of rules that say which
+states of the files a crash may leave. bob builds states that the model allows. The program's checker (a command)
+accepts or refuses each state. bob may also compare this answer with the answer on a real file system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,10 +41,10 @@ class ModelLooked:
     """The distinct ``states`` that bob built by the rules of a model, sorted by the time when bob built them.
 
     The function ``tree`` returns the tree of a state, given the state's index in ``states``. The function ``presence``
-    returns how much of the effect of each system call that state has. ``accepted[n]`` is the checker's answer on the
-    tree after the first n operations on files (None: unknown). ``calls`` has, for each operation, the number of the
-    system call that it comes from. ``tellings`` maps the number of a system call to the output of the program that this
-    call wrote."""
+    also gets such an index, and returns how much of each system call's effect is in the state. ``accepted[n]`` is the
+    checker's answer on the tree after the first n operations on files (None: unknown). ``calls`` has, for each
+    operation, the number of the system call that it comes from. ``tellings`` maps the number of a system call to the
+    output of the program that this call wrote."""
 
     model: str
     allowed: Allowed
@@ -62,8 +62,9 @@ class ModelLooked:
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
     """The answer about a program on a model. ``shown`` has the indexes of the states whose trees bob shows to the user.
-    For each way to break the program, bob shows one state. A *reliance* is on a call whose loss the checker does not
-    accept. bob also shows one state for each kind of reliance that explains a way."""
+    For each way to break the program, bob shows one state. The program has a *reliance* on a system call if the checker
+    refuses a state that lacks the call's effect. bob also shows one state for each kind of reliance that explains a
+    way."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -134,10 +135,9 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return a copy of ``effects`` (what each system call of the program changes) with other inode numbers: those in
-    the trees that bob makes from a model. In these trees, two files of the program never have the same number, even if
-    one was removed before the other was made. A real file system may give the number of a removed file to a new
-    file."""
+    """Return a copy of ``effects`` (what each system call of the program changes) with the inode numbers of the trees
+    that bob makes from a model. A real file system may give the number of a removed file to a new file. In these trees,
+    two files of the program never have the same number, even if one was removed before the other was made."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -145,7 +145,8 @@ def numbered(effects: Effects) -> Effects:
 def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
-    """Return the answer on ``model``, with a comparison with the answer on ``real``, a file system of the same run.
+    """Compare the answer on ``model`` with the answer on ``real``, a file system of the same run. Return the answer on
+    ``model``, to which the comparison is added.
 
     ``unforeseen`` has the ways to break the program that occur on ``real`` although the model forbids them. Each way is
     mapped to the model's rules that forbid it. If ``is_its_own``, the model was derived from ``real``, so it should

@@ -28,7 +28,7 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
     """The crash that best explains a way to break the program. ``place`` is the index of the crash's window.
-    By then, the program has written the output ``told``."""
+    Before this crash, the program has written the output ``told``."""
 
     place: int
     state: CrashState
@@ -68,8 +68,8 @@ def judge(
     """Return ``subject``, completed by the answer about the program. Also return, for each way to break the program,
     the crash that is easiest to explain.
 
-    ``looked`` has the crash states and the checker's answers of each window. ``doubts`` say why the recording may lack
-    crash states. bob does not trust a checker that gives two answers on the same tree."""
+    ``looked`` has the crash states and the checker's answers of each window. ``doubts`` has reasons why the recording
+    may not show all crash states. bob does not trust a checker that gives two answers on the same tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
@@ -127,9 +127,10 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict on a program that breaks in ``ways``, and the reasons why bob may not know the verdict. These
-    are ``reasons``, and one more if the checker only hung and did not refuse any state. ``where`` names the states for
-    this reason, such as "on some states".
+    """Return the verdict on a program that breaks in ``ways``, and the reasons for doubt, which make the verdict
+    UNKNOWN unless it FAILS. The returned reasons are ``reasons``, and a further reason if the checker hung on states,
+    but refused none. ``where`` says in the text of this further reason where the checker hung, such as "on some
+    states".
 
     A hang alone never makes the verdict FAILS. A checker that bob does not trust never makes it FAILS either."""
     consequences = {way.consequence for way in ways}
@@ -142,9 +143,9 @@ def verdict_of(
 
 
 def with_its_write(found: Way, line: CrashTimeline) -> Way:
-    """Return ``found``, a way to break the program. If system calls alone do not explain it, add an explanation from
-    ``line``, the events of the crash that the way's witness shows. The explanation names the disk write that decides,
-    or says that the missing data had not been sent to the disk."""
+    """Return ``found``, a way to break the program. If system calls alone do not explain this way, add an explanation
+    from ``line``, the events of a crash that shows the way. The explanation names the disk write whose loss makes the
+    checker refuse, or says that the missing data had not been sent to the disk."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
     is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)

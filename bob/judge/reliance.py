@@ -47,8 +47,8 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """Runs functions that make explanations. If such a function fails by a mistake in bob, only its explanation is
-    missing. ``keep`` saves the first traceback, and returns the name of its file."""
+    """Runs functions that make explanations. If such a function fails by a mistake in bob, the result only lacks this
+    explanation, and the run goes on. ``keep`` saves the first traceback, and returns the name of its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -74,15 +74,15 @@ class Explaining:
 
 
 class Reliances:
-    """Explanations of the trees that a checker refuses, by the system ``calls`` of the program. If the ``effects`` of
+    """Explains why a checker refuses trees, by the system ``calls`` of the program. If the ``effects`` of
     the calls are not known, bob explains nothing.
 
     Each of ``windows`` has the trees that crashes leave between one output of the program and the next. Each of
     ``groups`` has calls that must persist together. For trees that bob itself built, the function ``known`` returns how
-    much of each call's effect is in the tree of an outcome. The tree alone does not show this: if the program wrote the
-    same data twice, either call may have left them. ``tellings`` maps the number of a call to the output that this call
-    wrote. The function ``unmade`` gets a window and an outcome, and returns the calls that had not begun at that
-    crash."""
+    much of each call's effect is in the tree of an outcome. The tree alone does not show this: if two calls wrote the
+    same data, the tree does not tell which of the calls persisted. ``tellings`` maps the number of a call to the output
+    that this call wrote. The function ``unmade`` gets a window and an outcome, and returns the calls that had not begun
+    at that crash."""
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ class Reliances:
         return self.explaining.made(lambda: steps_of(self._calls, effects, self._tellings), ())
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
-        """Return the reasons why the checker refuses trees, with the reason for the most trees first. Each of
-        ``refused`` is (window, outcome)."""
+        """Return the reasons why the checker refuses the trees ``refused``, each given as (window, outcome). The first
+        reason explains the largest number of trees."""
         effects = self._effects
         return () if effects is None else self.explaining.made(lambda: self._relied_on(effects, refused), ())
 
@@ -209,9 +209,9 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return those ``calls`` that have an effect on the files, as events of a crash's time line. ``there`` maps the
-    number of a call to how much of its effect is in the tree after the crash, and each event says this. ``offset``
-    seconds are added to the time of each call."""
+    """Return those ``calls`` that have an effect on the files, as events of a crash's time line. Each event says how
+    much of the call's effect is in the tree after the crash. ``there`` maps the number of a call to this share.
+    ``offset`` seconds are added to the time of each call."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

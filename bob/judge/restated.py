@@ -13,8 +13,8 @@ from bob.witness.results import result_files, tell_results
 
 
 def is_reference(path: Path) -> bool:
-    """Return whether ``path`` has a result but not the run that made it. bob can judge only the witnesses of such a
-    result again."""
+    """Return whether the folder ``path`` has a result, but not the recordings from which bob made it. bob can judge
+    only the witnesses of such a result again."""
     return not (path / "run.json").exists() and bool(result_files(path))
 
 

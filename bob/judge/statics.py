@@ -11,8 +11,8 @@ from bob.protocol.kinds import place_of, type_of
 
 
 def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
-    """Return the first reliance of each group with the same sentence, and the size of the group. There are such groups
-    since programs repeat calls."""
+    """Group the reliances that have the same kind and the same explaining sentence, since programs repeat calls. Return
+    the first reliance of each group, and the size of the group."""
     every: dict[tuple[str, str], list[ReliedOn]] = {}
     for one in relied_on:
         every.setdefault((one.sentence, one.kind), []).append(one)
@@ -22,7 +22,7 @@ def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
 @dataclass(frozen=True, slots=True, order=True)
 class Static:
     """A vulnerability in the text of a program. ``type`` is one of :data:`bob.protocol.kinds.TYPES` (empty if not
-    known). ``place`` is the place of the call that was incomplete after the crash."""
+    known). ``place`` says where in that text the program makes the call whose effect was incomplete after the crash."""
 
     type: str
     place: str
@@ -49,10 +49,10 @@ def statics(harms: Iterable[Way]) -> Statics:
     """Return the vulnerabilities of ``harms``, the ways to break a program, as ALICE counts them (OSDI'14, section
     4.2). Harms at one place of the program are one vulnerability.
 
-    Each harm has reasons: the program relies on certain calls. The reasons of one type (such as atomicity of an append)
-    count as one vulnerability of the harm. Its place is that of the first missing call in the shortest reason. If one
-    place has a vulnerability of ordering and one of durability, only the one of ordering counts. If no call explains a
-    harm, the checker's sentence replaces the place. Hangs do not count."""
+    Each harm has reasons. A reason is a set of calls that the program relies on. The reasons of one type (such as
+    atomicity of an append) count as one vulnerability of the harm. Its place is that of the first missing call in the
+    shortest reason. If one place has a vulnerability of ordering and one of durability, only the one of ordering
+    counts. If no call explains a harm, the checker's sentence replaces the place. Hangs do not count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:

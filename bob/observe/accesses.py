@@ -1,8 +1,9 @@
 """The accesses to a crash state's device while the file system recovers and bob reads the files. bob takes them from
 the kernel's trace of that state.
 
-bob counts a block as unused if it was read ahead, is in one bio only, and was looked up by readahead alone. Other
-blocks count as read. A user of a block that was read ahead looks it up once more in the kernel's cache.
+The kernel reads some blocks ahead, whose data may then stay unused. A user of such a block looks it up once more in the
+kernel's cache. So bob counts a block as unused if it was read ahead, is in one bio only, and only readahead looked it
+up. All other blocks count as read.
 
 To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in fs/jbd2/recovery.c).
 Its function ``jread`` first looks up the wanted block, and sends a bio for it. Readahead then looks up the same block
@@ -27,8 +28,8 @@ _MADE_ANEW = 3
 
 
 class Access(NamedTuple):
-    """One bio with data. ``used`` is the number of the event that first used the data: the bio itself, or a later
-    lookup in a cache."""
+    """One bio with data. ``used`` is the number, in the trace, of the event that first used the data. This event is the
+    bio itself, or a later lookup in a cache."""
 
     reads: bool
     sector: int
@@ -112,8 +113,8 @@ class _Blocks:
         self._jread: _OpenJournalRead | None = None
 
     def move(self, places: Mapping[int, int]) -> None:
-        """Replace all sectors of the layers' device by their sectors on the disks. ``places`` maps the former to the
-        latter. Blocks with an unknown place count as read."""
+        """Replace each sector of the layers' device by the sector of the disks that ``places`` maps it to. A block with
+        a sector that ``places`` lacks counts as read."""
         self.ahead = {
             block: [places[sector] for sector in sectors]
             for block, sectors in self.ahead.items()
