@@ -27,9 +27,10 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return the signs in ``tree``. A sign says of one call whether it has persisted. It comes from the value in the
-    tree of one unit (a name, a size, or a range of contents) that the call changes. ``located`` maps the number of each
-    file to the file's path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
+    """Return the signs in ``tree``. A unit is a name, a size, or a range of contents. Each call that changes a unit
+    gives it a value. So the unit's value in ``tree`` is a sign that such a call has persisted, or that it has not.
+    ``located`` maps the number of each file to the file's path in ``tree``. ``unmade`` and ``kept`` are as in
+    :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -47,8 +48,9 @@ def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return a bit mask for each call: bit i is set if the operation with the number ``operations[i]`` is a part of the
-    call. Operation k is a part of call ``calls[k - 1]``. ``operations`` need not have all operations."""
+    """Return which of ``operations`` are a part of which call, as a bit mask for each call. Bit i is set if the
+    operation with the number ``operations[i]`` is a part of the call. The operation with the number k is a part of call
+    ``calls[k - 1]``. A call without an operation in ``operations`` gets no mask."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
@@ -64,8 +66,9 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return each name that a change unknown to bob must have affected. After the last call on such a name, it should
-    lead to a certain file, or not exist. In the tree ``after``, this is not so."""
+    """Return each name that a change unknown to bob must have affected. The last call on a name tells which file the
+    name leads to in the end, or that the name is gone. For each returned name, the tree ``after`` shows something
+    else."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
@@ -146,9 +149,10 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
 
 @dataclass(slots=True)
 class NameUnit:
-    """The history of a name, and which of its values are possible in a crash state. (For a file that a call made, there
-    is also a unit that says only that the file exists.) ``calls`` are the calls that change the name, in order. Each
-    call gives it one value, and ``shown`` has the indexes in ``calls`` of the possible values."""
+    """The history of a name, and the values of this history that the name may have in a crash state. ``calls`` are the
+    calls that change the name, in order. Each call gives the name one value. ``shown`` has the index in ``calls`` of
+    each call whose value is possible. bob also makes such a unit for each file that a call made. Its history has two
+    values: that the file does not exist, and that it exists."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -161,10 +165,10 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return, for each name that calls change, what ``tree`` shows about it (a :class:`NameUnit`): after which of these
-    calls it may have its present value. Leave out a name if bob does not know whether its directory is in ``tree``.
-    Also return a unit for each file in ``located`` that a call made, which says only that the file exists. ``located``
-    maps the number of each file to its path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
+    """Return a :class:`NameUnit` for each name that calls change. It says which of these calls may have made the name's
+    value in ``tree``. Leave out a name if bob does not know whether its directory is in ``tree``. Also return a unit
+    for each file in ``located`` that a call made. That unit says only that the file exists. ``located`` maps the number
+    of each file to its path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})

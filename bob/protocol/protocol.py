@@ -51,8 +51,9 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
     """Return all paths that a directory ever had, except for paths that contain a directory in ``below``. The recursion
-    goes from a directory to its parents, and ``below`` has the directories that it came from. A rename may have made
-    one of them a parent at another time, and without this exception the recursion would not end."""
+    goes from a directory to its parents, and ``below`` has the directories that it has passed. Renames may have made
+    directory a the parent of b at one time, and b the parent of a at another time. Without ``below``, the recursion
+    would then not end."""
     if folder == ROOT_FILE:
         return {""}
     through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}

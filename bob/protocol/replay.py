@@ -93,8 +93,8 @@ def _beside(inode: Inode) -> Inode:
 
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
-    """Return a program's calls as a workload that starts from the tree ``before``. ``effects`` has the calls as
-    operations. ``tellings`` has, by the number of a call, the output that the call wrote. Raises ValueError if a call
+    """Return a program's calls as a workload that starts from the tree ``before``. ``effects`` has what each call did
+    to the tree. If a call wrote output, ``tellings`` maps the call's number to this output. Raises ValueError if a call
     does not fit the tree, because an earlier call had an effect that bob does not know."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()

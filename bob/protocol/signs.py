@@ -1,8 +1,9 @@
-"""Signs that a call is in a crash state, or missing from it. Each unit (name, size, range of contents) has a history of
-values, each made by a call. Suppose that, in the crash state, a unit has a certain value of its history. Then the call
-that made this value has persisted, and so have all earlier calls on the unit, but no later one. If the value occurs
-twice in the history, the unit does not show whether the calls after the first occurrence have persisted, up to that of
-the second."""
+"""Signs that a call is in a crash state, or missing from it. A unit is a name, a size, or a range of contents. Each
+call that changes a unit gives it a value, and all these values in order are the unit's history. Suppose that, in the
+crash state, a unit has a certain value of its history. Then the call that made this value has persisted, and so have
+all earlier calls on the unit, but no later one. If two calls gave the unit this same value, it may come from the first
+or from the second of them. Then the unit does not show whether the second call has persisted, or the calls between the
+two."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -17,9 +18,10 @@ SECTOR = 512
 
 
 class Signs:
-    """The signs in one crash state. For each call, they are what the units that the call changes say about it.
-    ``unmade`` has the calls that began after the crash. Such a call may give a unit the same value as an earlier call.
-    If the state shows this value, bob concludes that the earlier call has persisted, but not the later one."""
+    """The signs in one crash state. A call changes units (a name, a size, a range of contents). From the value of each
+    of these units, bob concludes whether the call has persisted. ``unmade`` has the calls that began after the crash.
+    Such a call may give a unit the same value as an earlier call. If the state shows this value, bob concludes that the
+    earlier call has persisted, but not the later one."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -113,8 +115,8 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, no
 
 
 def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
-    """Return whether ``node`` (``file`` in a crash state) still has its initial content wherever no call has written.
-    Beyond the initial end of the file, the content must be zeros there."""
+    """Return whether ``node`` (``file`` in a crash state) still has its initial content at all places that no call
+    writes to. Such a place beyond the initial end of the file must have zeros."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
     for begin, piece in (node.pieces or {}).items():  # pieces that the initial file had are stores of it, too

@@ -1,4 +1,5 @@
-"""Functions for Python, made from functions with declared options: their signature, help, and checked arguments."""
+"""Make the functions that users of Python call. bob's functions declare the options that they take. From these
+declarations, this module makes a function's signature and its help, and checks its arguments."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def annotation_of(one: Parameter) -> str:
 
 
 def default_of(one: Parameter) -> Any:
-    """Return the default of an argument in Python; None if bob.toml may set the default."""
+    """Return the default of an argument in Python, or None if bob.toml may set the default."""
     return None if one.option.setting else one.default.value if isinstance(one.default, Enum) else one.default
 
 

@@ -89,8 +89,8 @@ def record_program(
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
     """Return the calls of ``program`` with their stack frames, as strace prints them, without wrong function names. For
     this, the program runs a second time, for at most FRAMES_SECONDS. The run that bob records cannot also collect the
-    frames: that takes 10 to 40 ms for each call, so the kernel would commit at other points of the program. Raise
-    UsageError if the mount fails, but not if the workload fails."""
+    frames. That takes 10 to 40 ms for each call. The program would be so slow that the kernel would commit after other
+    calls than in a normal run. Raise UsageError if the mount fails, but not if the workload fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)

@@ -26,8 +26,8 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. ``ways`` are the ways to break
-    the answer's claim by a crash. A way is a group of crash states that break the claim with the same evidence.
+    """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. A crash may break the answer's
+    claim in several ``ways``. A way is a group of crash states that break the claim with the same evidence.
     ``protocol`` is a picture of the program's update protocol; it is empty if the protocol is unknown."""
 
     anchor: str

@@ -131,9 +131,9 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return words for the recordings with crash states that break the expectation in the way ``way``. The text names
-    each recording by its finish, and begins with the recording that has the witness of ``way``. Return an empty text if
-    there is only one recording."""
+    """Return words that name some recordings of ``answer`` by their finishes. These recordings have crash states that
+    break the expectation in the way ``way``. The recording with the witness of ``way`` comes first. Return an empty
+    text if there is only one recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]

@@ -1,4 +1,5 @@
-"""The columns of a report: configurations of one or several results, each with a unique name."""
+"""The columns of a report. Each column is a configuration (a file system with its options and device) from one of
+several results, and has a unique name."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class ShownColumn:
 
     @property
     def variant(self) -> str:
-        """The label without the name of the file system: "wsync" of "xfs-wsync"."""
+        """The column's label without the name of the file system, such as "wsync" for the label "xfs-wsync"."""
         if not self.label.startswith(self.fs):
             return self.label or self.fs
         rest = self.label[len(self.fs) :]

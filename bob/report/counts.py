@@ -7,8 +7,8 @@ from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
 def whole_states(states: States) -> str:
-    """Return in words how many legal states of whole writes were explored: ``all 4,096``, ``812 of 2^20``, ``37 % of
-    2^122``, ``all 4,090 that mount; 6 do not``. Return an empty text if no state is legal."""
+    """Return in words how many legal states of whole writes were explored. Examples are ``all 4,096``, ``812 of 2^20``,
+    ``37 % of 2^122``, and ``all 4,090 that mount; 6 do not``. Return an empty text if no state is legal."""
     if not states.legal_writes:
         return ""
     some, refused = _some_whole(states), states.unmountable_writes
@@ -20,7 +20,8 @@ def whole_states(states: States) -> str:
 
 
 def torn_states(states: States) -> str:
-    """Return the explored share of the legal torn states, such as ``12 %``; empty if unknown."""
+    """Return the explored share of the legal torn states, such as ``12 %``. Return an empty text if the share is
+    unknown."""
     found = states.explored_torn
     if found is None and states.exhaustive:
         found = states.explored - states.legal_writes
@@ -66,7 +67,8 @@ def _are_all_that_mount(states: States) -> bool:
 
 
 def examined(column: SubjectResult) -> str:
-    """Return in words how bob examined crash states that mount, beyond the claims. The words also say for how many
-    different outcomes (trees of files after the mount) it did so."""
+    """Return a sentence about the tests that bob makes on a mounted crash state whatever the claims are: it removes all
+    files, and runs the file system's checker. The sentence also says for how many different outcomes (trees of files
+    after the mount) bob made these tests."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

@@ -72,11 +72,11 @@ def svg(
     legend: bool = True,
     columns: Columns = WIDE,
 ) -> str:
-    """Return the picture as an ``<svg>`` element. ``role`` returns for the number of an operation the words of the
-    broken claim about it. If there are such words, the picture shows them, and frames the operation in colour.
-    ``found`` says what was found after the crash. The text of a write is bold if the write is lost or torn, decides
-    whether the claim breaks, or has data of an operation. The text of an event that made earlier writes durable is also
-    bold."""
+    """Return the picture as an ``<svg>`` element. ``role`` is a function. It takes the number of an operation, and
+    returns what the broken claim says about this operation. Unless that text is empty, the picture shows it, and frames
+    the operation in colour. ``found`` says what was found after the crash. The text of a write is bold for any of three
+    reasons: the write is lost or torn, it decides whether the claim breaks, or its bytes are data that an operation
+    wrote. The text of an event that made earlier writes durable is also bold."""
     below = columns.below
     root = Xml.Element(
         "svg",
@@ -178,7 +178,8 @@ def _gap(root: Xml.Element, seconds: float, y: int, columns: Columns) -> int:
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int, columns: Columns) -> int:
-    """Draw a frame with an operation and its role in the broken claim (``role``). Return the height of its row."""
+    """Draw a frame that contains an operation and, below it, what the broken claim says about the operation (``role``).
+    Return the height of the row."""
     asked, x, width, most = role(number), columns.program, columns.program_width, columns.most_lines
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(x - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
@@ -225,8 +226,8 @@ def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, st
 def put_text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
-    """Add the line of text ``said``. It begins at (``x``, ``y``), or ends there if ``anchor`` says so. If ``whole`` is
-    not empty, it is the line's tooltip."""
+    """Add the line of text ``said``. It begins at (``x``, ``y``) if ``anchor`` is "start", and ends there if ``anchor``
+    is "end". If ``whole`` is not empty, it is the line's tooltip."""
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
     element.text = clean(said)
     if whole:

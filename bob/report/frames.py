@@ -45,10 +45,10 @@ def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
 
 
 def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return a row for each cell (:data:`CELL_FIELDS`), column by column, with the properties in the order of Table 1.
-    ``workloads`` is the number of workloads that tested the property. ``failing_workloads`` is the number of those that
-    broke it, and ``violations`` counts the explored states that break it. ``witness`` is a path in the run directory. A
-    missing text is empty."""
+    """Return a row for each cell, with the fields :data:`CELL_FIELDS`. All rows of one configuration follow each other,
+    with the properties in the order of Table 1. ``workloads`` is the number of workloads that tested the property.
+    ``failing_workloads`` is the number of those that broke it, and ``violations`` counts the explored states that break
+    it. ``witness`` is a path in the run directory. A missing text is empty."""
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
 

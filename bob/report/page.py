@@ -1,6 +1,6 @@
 """A result as one HTML page: the table, and for each cell (the answer for one property of one configuration) what was
-run, what failed, and the evidence. The page needs no network, script or other file. The only exception is a page that
-links to a separate page for each witness."""
+run, what failed, and the evidence. The page needs no network and no script. It needs no other file either, unless each
+witness has a separate page that it links to."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +26,9 @@ from bob.text import plural
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """A cell of the table: the answer for one property of the configuration with the label ``place``. ``shown`` is the
-    first way to break the property that bob found (a kind of crash state that breaks it). A section of the page shows
-    its evidence."""
+    """A cell of the table: the answer for one property of the configuration with the label ``place``. Crash states may
+    break the property in several ways. ``shown`` is the first way that bob found. A section of the page shows the
+    evidence for it."""
 
     place: str
     cell: Answer
@@ -63,8 +63,8 @@ class PageCell:
 
     @property
     def finishes(self) -> str:
-        """Words for the finishes of failing workloads (how these workloads end) if the cell is in a grid; otherwise an
-        empty text."""
+        """Words for the finishes of failing workloads (how these workloads end). They are empty unless the cell is in a
+        grid (a table of properties)."""
         return finishes(self.cell) if self.is_in_grid else ""
 
     @property
@@ -109,8 +109,8 @@ class PageColumn:
 
     @property
     def ways(self) -> list[ShownWay]:
-        """All parts of the page whose witness may have its own page: the way to break each property, and the trouble in
-        ``beside``."""
+        """All parts of the page that show a witness: one for each cell, and one for each trouble in ``beside``. Each of
+        these witnesses may have a separate page."""
         return [*(cell.shown for cell in self.cells.values()), *self.beside]
 
 
@@ -136,9 +136,9 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the path and the text of each file of a report. These are for each witness its page and the witness itself,
-    and at last the page of the table. All pages link to a site's folder ``home``, whose URL is relative to the page of
-    the table."""
+    """Yield the path and the text of each file of a report. First come two files for each witness: the page about the
+    witness, and the witness itself. The page of the table comes last. All pages link to a site's folder ``home``, whose
+    URL is relative to the page of the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 
@@ -205,8 +205,9 @@ def _page_column(column: ShownColumn, anchors: _Anchors, folder: str) -> PageCol
 
 
 def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = "") -> ShownWay:
-    """Return what a page shows of the first of ``ways`` (kinds of crash states that break a claim). Its witness is a
-    recorded crash, whose story the page tells. If bob cannot read the witness, leave the story out."""
+    """Return the part of a page about the first of ``ways``, which are kinds of crash states that break a claim. The
+    page tells the story of this way's witness (a recorded crash). If bob cannot read the witness, the part lacks a
+    story."""
     way = ways[0] if ways else Way("", 0)
     try:
         return shown_way(anchor, way, run, where, page)

@@ -92,8 +92,9 @@ def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> No
 
 
 def print_change(console: Console, found: Change) -> None:
-    """Print a comparison of a program's vulnerabilities by two models, before and after a change. The lines say which
-    vulnerabilities the change adds, and which ones it removes."""
+    """Print how a change of a file system would affect a program. One model describes the file system before the
+    change, and another model describes it after the change. The lines say which vulnerabilities of the program the
+    change adds, and which vulnerabilities it removes."""
     models = (found.before, found.after)
     counts = ", ".join(f"{_vulnerabilities(len(model.answer.ways))} by {model.name}" for model in models)
     print_indented(console, Text.assemble((found.program, "bob.title"), f": {counts}"), 0)

@@ -19,9 +19,9 @@ _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
 def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
-    """Return the page about ``programs``, with ``configurations`` as columns. An answer at the undisturbed pace is
-    found by the name of its configuration, and an answer at another pace by ``CONFIGURATION-PACE``. Commands on the
-    page name witnesses in ``folder``."""
+    """Return the page about ``programs``, with ``configurations`` as columns. The results name an answer
+    ``CONFIGURATION`` if the program ran at the undisturbed pace, and ``CONFIGURATION-PACE`` if it ran at another pace.
+    All answers of one configuration stand in the same column. Commands on the page name witnesses in ``folder``."""
     lines = [
         *_head(programs),
         "| program | " + " | ".join(configurations) + " |",
@@ -83,8 +83,9 @@ def _verdict(answer: Answer) -> str:
 
 
 def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
-    """Return the lines about one answer. ``known`` has the ways to break the program that the page has shown already,
-    for an earlier pace. The lines only count these ways."""
+    """Return the lines about one answer. A page shows the answers for several paces one after the other. ``known`` has
+    the ways to break the program that an earlier answer has shown already. The lines give only the number of these
+    ways."""
     answer, checks = subject.answer, subject.checks
     assert checks is not None
     explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"

@@ -1,5 +1,5 @@
-"""Losses after a crash that are not a bug of the program, because its documentation does not rule them out. They are
-listed for programs that bob ships (reports/published/promises.toml, docs/formats.md)."""
+"""Losses after a crash that are not a bug of the program, because its documentation does not rule them out. The file
+reports/published/promises.toml lists these losses for programs that bob ships (docs/formats.md)."""
 
 from functools import cache
 
@@ -42,8 +42,9 @@ def promises() -> tuple[LeftOpen, ...]:
 
 
 def left_open(program: AskedProgram) -> tuple[LeftOpen, ...]:
-    """Return the losses that the documentation of ``program`` does not rule out. Return nothing if the shipped program
-    with this name has other files. A user may give the name of a shipped program to another one."""
+    """Return the losses that the documentation of ``program`` does not rule out. Return an empty tuple if bob does not
+    ship ``program``. A user's program may have the name of a shipped program, so bob also compares the digests of the
+    two."""
     found = tuple(one for one in promises() if program.name in one.programs)
     return found if found and program.digest == _shipped_digest(program.name) else ()
 

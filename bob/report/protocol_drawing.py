@@ -37,8 +37,8 @@ STYLE = """
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
     """Return the diagram of the steps of ``protocol``, with the program's needs. Each of ``ways`` to break the program
-    shows some needs. The diagram begins with the need of the fewest calls, for each way and each kind of need. All
-    other needs follow."""
+    shows some needs. For each way, the diagram first shows one need of each kind: the need that involves the fewest
+    calls. All other needs follow, after those of all ways."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()
@@ -51,8 +51,8 @@ def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
 
 def picture(result: Result, *, is_dot: bool = False) -> str:
     """Return the update protocol of a run as SVG or DOT. The steps are those of the run's first recording. The needs
-    come from the answers for two kinds of file systems: the configuration of this recording, and all models in the run.
-    Raise UsageError if the run lacks a protocol."""
+    come from several answers of the run: the answer for the configuration that was recorded first, and the answers for
+    all models of file systems. Raise UsageError if the run lacks a protocol."""
     if not result.protocols:
         hint = "older runs lack it, and so do runs in which bob could not follow the program's calls"
         raise UsageError(f"this run of {result.program_name} lacks an update protocol", hint=hint)
@@ -193,8 +193,8 @@ def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], 
 
 
 def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> None:
-    """Draw a line beside the rows, down to the row of a sync. The line begins at the first step that the sync makes
-    durable."""
+    """Draw the line that joins a sync to the steps that it makes durable. The line runs beside the rows, from the first
+    of these steps to the sync, where it ends in an arrow."""
     first, last, sync = y
     _path(root, f"M{box} {first} H{x} V{sync} H{box + 7}", GIVEN, 1.8)
     if last != first:
@@ -220,7 +220,8 @@ def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: S
 
 
 def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
-    """Draw a legend and sentences about the needs, from ``y`` on. Return the y coordinate below them."""
+    """Draw a legend and sentences about the needs. The first line is at the y coordinate ``y``. Return the y coordinate
+    below the last line."""
     keys = []
     if any(row.first.kind is StepKind.SYNC for row in made.rows):
         keys.append(("a sync, and the steps that it makes durable", GIVEN, ""))

@@ -36,7 +36,8 @@ class Published:
 
 
 class Direction(StrEnum):
-    """The direction of a run's difference from the published table."""
+    """Says whether a run has a violation that the published table lacks, or lacks a violation that the published table
+    has."""
 
     FOUND = "found"  # bob finds a violation where the published table is blank
     NOT_FOUND = "not found"  # bob finds no violation where the published table has a ×
@@ -64,8 +65,8 @@ class Reason(Declaration, frozen=True, eq=False):
     kernel versions that bob confirmed the reason on. If ``background`` is true, the reason is vague: it says that a
     configuration's code has been replaced, but not which change makes the difference. The reason explains a violation
     only if the witness fits ``shows``. For some traits of a witness (:mod:`bob.witness.traits`), ``shows`` has a set of
-    words. For each such trait, the witness must have a word from the set. The reason explains a missing violation only
-    if the configuration ``like`` has the same verdict as the cell."""
+    words. For each such trait, the witness must have a word from the set. If a run lacks a violation that the table
+    has, the reason explains this only if the run has the same verdict for the configuration ``like``."""
 
     title: OneLine
     direction: Direction
@@ -137,9 +138,10 @@ def load_reasons(path: Path) -> tuple[Reason, ...]:
 
 
 def _checked(reason: Reason) -> Reason:
-    """Return ``reason`` with its text in one line. Raise UsageError if one of its names or globs fits no property in
-    the table, or if it has an unknown word for a trait. Raise UsageError also if it explains violations but lacks
-    ``shows``, unless it is a ``background`` reason."""
+    """Return ``reason`` with its text in one line. Raise UsageError if one of its ``properties`` is a name or glob that
+    fits no property of the table. Raise it also if ``shows`` has an unknown word for a trait (one aspect of how a crash
+    breaks the property). Raise UsageError also if it explains violations but lacks ``shows``, unless it is a
+    ``background`` reason."""
     for glob in reason.properties:
         if not any(fnmatchcase(name, glob) for name in TITLES):
             raise UsageError(f"reason {reason.title!r}: unknown property {glob!r}")

@@ -71,7 +71,8 @@ def style(verdict: Verdict) -> str:
 
 
 def cells(column: SubjectResult) -> dict[str, Answer]:
-    """Return the cells of a column by the name of their property, in the order of the rows."""
+    """Return the cells of a column in the order of the rows. A cell is the answer for one property; its key is the name
+    of the property."""
     known = {cell.name: cell for cell in column.answers}
     return {name: known[name] for names in by_family([column]).values() for name in names}
 

@@ -136,7 +136,7 @@ def result_file(path: Path) -> Path:
 
 
 def _about(path: Path) -> Mapping[str, Any]:
-    """Return what run.json in ``path`` says about the run; empty if bob cannot read it."""
+    """Return what run.json in ``path`` says about the run. Return an empty mapping if bob cannot read run.json."""
     if not (path / "run.json").is_file():
         return {}
     try:

@@ -89,8 +89,8 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """Return the words that the time line adds to a system call whose effect is missing after the crash, in part or in
-    full. Return an empty text if no effect is missing."""
+    """Return the words that stand behind a system call in the time line, to say that its effect is missing after the
+    crash, in part or in full. Return an empty text if no effect is missing."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 

@@ -235,8 +235,8 @@ def _mounted(result: Result) -> str:
 
 
 def _exhausted(result: Result) -> str:
-    """Return in words how many of the verdicts "holds" rest on every legal crash state without torn writes. Return an
-    empty text if none does."""
+    """Return in words how many verdicts "holds" are exhaustive: bob explored every legal crash state without torn
+    writes to reach them. Return an empty text if none is exhaustive."""
     held = [cell for cell in result.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in held)
     return f"; {whole} of {len(held)} holds cover{'s' if whole == 1 else ''} every whole state" if whole else ""
@@ -250,7 +250,7 @@ def _took(started: str, finished: str) -> str:
 
 
 def seconds_between(started: str, finished: str) -> float | None:
-    """Return the seconds between two times in ISO 8601; None if one is malformed."""
+    """Return the seconds between two times in ISO 8601, or None if one of them is malformed."""
     try:
         return (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
     except (ValueError, TypeError):

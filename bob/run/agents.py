@@ -86,9 +86,9 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
-    """Return the image ``name``; build it if it is missing. If ``name`` is the address of a machine that the user
-    gives, return an image that describes the machine. If that machine is a libvirt domain, ``connect`` is the address
-    of its libvirt."""
+    """Return the image ``name``. Build the image if it is missing. If ``name`` is the address of a machine that the
+    user gives, return an image that describes the machine. If that machine is a libvirt domain, ``connect`` is the
+    address of its libvirt."""
     return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 

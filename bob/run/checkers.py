@@ -1,7 +1,8 @@
 """The runs of a program's checker on the trees of files that models of file systems allow after a crash. The checker
 runs in guests, or in sandboxes on the host. If it runs in sandboxes, it runs again in guests on some of the trees, so
-that bob can compare the answers. One part of these trees are examples of each way to break the program: the first tree,
-and the first tree for each kind of reason why the program breaks. The other part is a random sample of all trees."""
+that bob can compare the answers. These trees are a random sample of all trees, and examples of each way to break the
+program. The examples of a way are the first tree that bob found, and the first tree for each kind of reason why the
+program breaks."""
 
 from __future__ import annotations
 
@@ -43,9 +44,10 @@ class Checkers:
     """The machines that run the checker of ``program``. ``hands`` is the source of these machines. It is the same
     object as ``guests``, or a source of sandboxes on the host. ``jobs`` is the number of machines that work side by
     side. ``root`` is the root directory of each tree. ``why_guests`` is the reason that bob does not use sandboxes; it
-    is empty if the user wants guests. ``controlled`` has the digests of trees that got the same answer from the checker
-    in a guest and on the host. ``differing`` says how they gave different answers, or why guests could not check (None:
-    neither has happened yet). ``is_worded_otherwise`` says that the same answer once had other words in a guest."""
+    is empty if the user wants guests. The checker may run on a tree both in a guest and on the host. ``controlled`` has
+    the digests of the trees for which both runs gave the same answer. ``differing`` describes two runs with different
+    answers, or says why guests could not check. None stands for no such event so far. ``is_worded_otherwise`` is true
+    if two runs gave the same answer, but printed different messages."""
 
     program: Program
     root: Node
@@ -64,8 +66,8 @@ class Checkers:
     def check(
         self, title: str, tries: Tries, budget: int, answers: dict[bytes, CheckerAnswer], seed: int
     ) -> TriedStates:
-        """Run the checker on the states of ``tries`` that lack an answer in ``answers``, at most on ``budget`` of them.
-        Add the new answers to ``answers``."""
+        """Run the checker on the states of ``tries`` that have no answer in ``answers`` yet. Stop after ``budget``
+        states. Add the new answers to ``answers``."""
         tried = TriedStates(self, tries, budget, answers, Random(seed))
         tried.ask(title, SAMPLED * self.jobs, seed)
         return tried
@@ -124,10 +126,10 @@ class TriedStates:
             self._why_left, self.lost = queue.lost, None
 
     def control(self, title: str, shown: Iterable[int]) -> bool:
-        """Let guests check trees again that the host has checked. ``shown`` has the indexes in ``states`` of the states
-        whose trees they check. The first call also checks a sample, and the states that the host could not check. The
-        answers of guests replace those of the host. Return whether this has changed anything, so that the caller must
-        judge again."""
+        """Let guests check trees again that the host has checked. ``shown`` has the indexes of the states to check, in
+        the list ``states``. The first call also checks a sample, and the states that the host could not check. The
+        answers of guests replace those of the host. Return whether an answer has changed. The caller must then judge
+        the states again."""
         if not self._checkers.is_on_host:
             return False
         chosen = [self.states[place] for place in shown]
@@ -226,9 +228,9 @@ def _differing(on_host: int | None, in_guest: int | None) -> str:
 
 def checkers_for(guests: ProgramGuests, case: ProgramCase, ends: Ends, checks: CheckPlace, jobs: int) -> Checkers:
     """Try the checker on trees that bob built, in a guest and on the host, and return the machines that shall run it.
-    ``ends`` has the program's trees after the setup and after a clean end. The trial uses copies of these, and damaged
-    copies. Raise CannotBeModelled if the checker refuses an undamaged copy, or accepts a damaged one. Raise GuestError
-    if the user wants the checker to run on the host, but it cannot run there."""
+    ``ends`` has the program's trees after the setup and after a clean end. The trial uses copies of these trees, some
+    of them damaged. Raise CannotBeModelled if the checker refuses an undamaged copy, or accepts a damaged one. Raise
+    GuestError if the user wants the checker to run on the host, but it cannot run there."""
     in_guest = _tried(guests, case, ends)
     _check(case, in_guest)
     by_guests = Checkers(case.work, root_of(ends[0]), jobs, guests, guests)

@@ -77,12 +77,12 @@ class Comparison:
 
     @property
     def by_place(self) -> dict[tuple[str, str], Cell]:
-        """The cells, by configuration and property."""
+        """All cells, each under its pair of the configuration's name and the property's name."""
         return {(cell.configuration, cell.name): cell for cell in self.cells}
 
     @property
     def families(self) -> dict[str, list[str]]:
-        """The names of the properties in each family, in the order of the cells."""
+        """For each family (a group of properties), the names of its properties, in the order of ``cells``."""
         found: dict[str, dict[str, None]] = {}
         for cell in self.cells:
             found.setdefault(cell.family, {})[cell.name] = None
@@ -129,8 +129,8 @@ class Comparison:
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
-    table, bob looks in ``reasons`` for the reason of each difference. A reason why the run has a violation must fit the
-    violation that the run's witness shows."""
+    table, bob looks in ``reasons`` for the reason of each difference. Some reasons say why the run breaks a property.
+    Such a reason counts only if it fits the violation that the run's witness shows."""
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))

@@ -1,6 +1,6 @@
 """A comparison as a page in Markdown or HTML: the conditions, a grid of cells (a cell is one property of one
-configuration), then each difference with its reason. The page shows commands. A user must run them in the directory
-where bob ran to write the page."""
+configuration), then each difference with its reason. The page shows commands. Their paths are relative to the directory
+that bob ran in when it wrote the page, so a user must run them in that directory."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -150,8 +150,8 @@ def facts(side: Side) -> dict[str, str]:
 
 
 def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield ``configurations`` in groups that fit side by side on a page. If possible, one group has all configurations
-    of a file system."""
+    """Yield ``configurations`` in groups. Each group is so small that the page can show its configurations as columns
+    of one table. If possible, all configurations of a file system are in the same group."""
     lot: list[str] = []
     for _fs, same in groupby(configurations, key=lambda name: re.split("[- ]", name)[0]):
         more = list(same)

@@ -135,8 +135,8 @@ def answer_of(cell: Answer) -> SideAnswer:
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:
-    """Return ``parts`` as a dictionary, by their name. Raise MalformedError if two parts have the same name, since one
-    would hide the other."""
+    """Return a dictionary from names to ``parts``, each of which has a name. Raise MalformedError if two parts have the
+    same name, since one would hide the other."""
     found: dict[str, T] = {}
     for part in parts:
         if part.name in found:
