@@ -144,8 +144,8 @@ def _end(run: str) -> None:
 
 @dataclass(slots=True)
 class _HandedPart:
-    """A part of a run that bob has handed to Dask. ``may`` names the workers that can do the part (None: any worker).
-    ``tries`` counts how often the part has failed."""
+    """A part of a run that bob has handed to Dask. ``may`` names the workers that can do the part. None stands for all
+    workers. ``tries`` counts how often the part has failed."""
 
     part: RunPart
     parcel: Parcel
@@ -184,8 +184,9 @@ class Workers:
 
     def do(self, parts: PartedRun) -> None:
         """Let the workers do all parts of a run. Return when all parts have ended and no further part comes from
-        ``parts``. If an error ends this method, it still keeps the finished work. Raise GuestError if no present worker
-        can do a part. Raise also the errors of :meth:`bob.run.parts.PartedRun.take`."""
+        ``parts``. If an error ends this method, it first writes the finished work into the run directory of each part.
+        Raise GuestError if no present worker can do a part. Raise also the errors of
+        :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -227,7 +228,7 @@ class Workers:
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
         """Have all workers end their guests. Each worker then sends back what it has finished of its part. Yield each
-        part with its result, as far as it arrives in time."""
+        part whose result arrives within END_SECONDS, with this result."""
         self._progress.step("waiting for the workers to end their guests")
         with suppress(Exception):  # if the cluster is gone, keep the finished work that is here
             self._client.run(_end, self._run, on_error="ignore")
@@ -338,9 +339,9 @@ class Workers:
                 self._progress.finished(title, numbers[0])
 
     def _undo(self, handed: _HandedPart) -> None:
-        """Subtract from the progress the crash states that a failed attempt at a part has counted, since the next
-        attempt will count them again. The states of finished workloads stay counted, since the next attempt skips these
-        workloads."""
+        """Correct the count of observed crash states in the progress after a failed attempt at a part. Subtract the
+        crash states of unfinished workloads, since the next attempt will count them again. The next attempt skips
+        finished workloads, so their crash states stay in the count."""
         handed.attempt = ""
         for title in [title for title in handed.states if title not in handed.finished]:
             self._progress.observed(title, -handed.states.pop(title))

@@ -29,10 +29,10 @@ ATTEMPTS = 5  # most recordings, until one has the crash of the witness
 @dataclass(frozen=True, slots=True)
 class LogCrash:
     """The place of a witness's crash in a log. ``entry`` is the index of the log entry that marks the crash. The crash
-    state lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. Perhaps a
-    replay of the first N entries alone leads to the crash state. ``prefix`` is then N, otherwise None. ``other`` is the
-    number of sectors that have other data in this crash state than in the witness, for example because of time
-    stamps."""
+    state lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. If the
+    first N entries of the log and no others lead to the crash state, ``prefix`` is N. Otherwise ``prefix`` is None.
+    ``other`` is the number of sectors that have other data in this crash state than in the witness, for example because
+    of time stamps."""
 
     entry: int
     lost: tuple[int, ...]
@@ -55,8 +55,8 @@ class ExportedLog:
 def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> ExportedLog:
     """Record the workload of the witness ``path`` again, and return its log. Raise RecordingError if the recording is
     inconsistent. Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError if bob
-    cannot export a witness of this kind. Raise UsageError also if the kernel in the image is of another series than
-    that of the witness, unless ``any_kernel`` is set."""
+    cannot export the witness, for example because its file system is on layers such as a RAID. Raise UsageError also if
+    the kernel in the image is of another series than that of the witness, unless ``any_kernel`` is set."""
     found = read(path)
     if (refusal := found.claim.no_export) is not None:
         raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)

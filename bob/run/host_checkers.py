@@ -15,8 +15,8 @@ from bob.sandbox import bubblewrap
 
 class CheckerSandboxes:
     """A set of sandboxes, one for each worker (a thread of the run that works with guests). The root directory in a
-    sandbox is that of ``image``. If ``wanted`` is false, guests run the check, without sandboxes. Guests also run it if
-    this machine cannot make a sandbox; a message to ``progress`` then says why."""
+    sandbox is that of ``image``. Without sandboxes, guests run the check. There are no sandboxes if ``wanted`` is
+    false, or if this machine cannot make one. In the second case, a message to ``progress`` says why."""
 
     def __init__(self, image: Image, wanted: bool, progress: Progress) -> None:
         self._image, self._progress = image, progress

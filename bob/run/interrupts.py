@@ -16,8 +16,8 @@ _SAME = 1.0  # seconds: signals within this time count as one
 
 class Interrupts:
     """A signal handler. The first signal raises KeyboardInterrupt. Each signal that comes at least one second after the
-    first calls the function ``again``. ``since`` is the time of the first signal (host seconds; None: no signal
-    yet)."""
+    first calls the function ``again``. ``since`` is the time of the first signal (seconds of the host's clock), or None
+    before the first signal."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self.since: float | None = None
@@ -42,7 +42,7 @@ class Begun:
 
     @property
     def run(self) -> Path | None:
-        """The run directory (None: bob made no new run directory, or several)."""
+        """The run directory. None stands for no new run directory, or for several."""
         found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
         begun = [one for one in found if (one / "run.json").exists()]
         return begun[0] if len(begun) == 1 else None

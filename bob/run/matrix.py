@@ -1,12 +1,13 @@
 """A matrix: a set of configurations, probed one after the other, or side by side on a cluster. Each configuration gives
 a column of the result table.
 
-On a cluster, bob divides the workloads of a column into parts. A worker can do one or more parts at the same time: it
-has as many places. There are about PARTS_PER_PLACE parts for each place. A base image is a file system with the initial
-tree of a workload. The kernel writes random data into a base image, so all workloads with the same initial tree must
-use the same image. Therefore the first part of a column has one workload for each initial tree, and makes the base
-images. Later parts get these images from bob. The last part is about the whole column. Its worker crashes the
-recoveries of crash states if the user asks for that, and judges the recordings."""
+On a cluster, bob divides the workloads of a column into parts. The number of parts that a worker can do at the same
+time is the number of its places. There are about PARTS_PER_PLACE parts for each place. A base image is a file system
+with the initial tree of a workload. The kernel writes random data into a base image, so all workloads with the same
+initial tree must use the same image. Therefore the first part of a column has one workload for each initial tree, and
+makes the base images. Later parts get these images from bob. The last part is about the whole column. The worker that
+gets it judges the recordings. If the user asks for that, this worker also tests crashes during the recovery from a
+crash."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -135,7 +136,7 @@ class _MatrixColumn:
             yield RunPart(self.run, title, self.request.host, tuple(numbers))
 
     def _without_base(self, numbers: Sequence[int]) -> list[int]:
-        """Return those of ``numbers`` whose workloads still lack a base image. ``numbers`` are numbers of workloads. If
+        """``numbers`` are numbers of workloads. Return the numbers of the workloads that still lack a base image. If
         several workloads need the same base image, return only the number of the first."""
         first: dict[str, int] = {}
         for number in numbers:
@@ -186,8 +187,8 @@ class _MatrixParts:
 
 
 def _kept(directory: MatrixDirectory, columns: Sequence[_MatrixColumn]) -> Result:
-    """Combine the finished columns into one result, keep it, and return it. Stop at the first unfinished column, so
-    that the columns stay in order."""
+    """Combine the finished columns into one result. Write the result into ``directory``, and return it. Leave out all
+    columns after the first unfinished column, so that the columns stay in order."""
     done = []
     for column in columns:
         if column.result is None:

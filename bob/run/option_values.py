@@ -27,8 +27,8 @@ def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
     """Return a reader for an option whose value is one of ``names`` or a path. The reader accepts any word, since the
-    command checks the word later. Only a shell completes words with ``names``. ``files`` says which kind of path is
-    possible ("file" or "dir"), and help texts call the value ``name``."""
+    command checks the word later. The reader uses ``names`` only to complete words in a shell. ``files`` says which
+    kind of path is possible ("file" or "dir"), and help texts call the value ``name``."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 
@@ -91,7 +91,8 @@ def _read_shard(word: Any, option: str) -> tuple[int, int]:
 
 def _read_witness(word: Any, option: str) -> Path:
     """Return the path of a witness. The witness is a file with this path, or stands under this path in a bundle, which
-    is one file with many witnesses (:mod:`bob.witness.bundle`). Raise UsageError if it is in neither."""
+    is one file with many witnesses (:mod:`bob.witness.bundle`). Raise UsageError if neither the file nor the bundle has
+    the witness."""
     path = Path(word)
     if not is_there(path):
         raise UsageError(f"{option}: the witness {path} does not exist", hint="name a file, or a witness in a bundle")

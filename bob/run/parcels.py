@@ -29,9 +29,10 @@ OF_A_CONFIGURATION = "mkfs_version"  # this field of an environment differs betw
 class Parcel:
     """A part of a run (:class:`bob.run.parts.RunPart`), to be sent to a worker. ``run`` identifies the run, and ``key``
     identifies the parcel in the run. ``bob`` is the version of bob that made the parcel. ``given`` is an archive with
-    the files of the part. The file run.json among them says what to do. ``numbers`` are the numbers of the workloads to
-    do (None: all). ``environment`` has for example the kernel that the worker must have (None: any environment will
-    do). The worker may use ``jobs`` guests at a time, in the libvirt at ``connect``."""
+    the files of the part. The file run.json among them says what to do. The worker must do the workloads with the
+    ``numbers``; None stands for all workloads of the part. The worker must have the ``environment``, for example the
+    same kernel; None stands for any environment. The worker may use ``jobs`` guests at a time, in the libvirt at
+    ``connect``."""
 
     run: str
     key: str
@@ -81,7 +82,7 @@ class ParcelResult:
 
     @property
     def failure(self) -> str | None:
-        """The reason why the worker failed to do the parcel (None: the worker did it, or the run was stopped)."""
+        """The reason why the worker failed to do the parcel, or None if the worker did it or the run was stopped."""
         return self.unfit or self.broke
 
 
@@ -105,7 +106,8 @@ def keep(result: ParcelResult, part: RunPart) -> None:
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """Return an archive of those files in ``folder`` whose path ``wanted`` accepts. The lock file is left out."""
+    """Return an archive of files in ``folder``. ``wanted`` is a function that says whether the file with a given path
+    goes into the archive. The lock file is always left out."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
@@ -118,9 +120,10 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 def unpack(
     files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
 ) -> list[PurePosixPath]:
-    """Write those files of the archive ``files`` into ``folder`` whose path ``wanted`` accepts. Return their paths. A
-    crash of bob leaves each file whole or not at all. A file that marks a workload as done is written after all files
-    of workloads. Raise StoreError if a path leads out of ``folder``, or if writing fails."""
+    """Write files of the archive ``files`` into ``folder``, and return their paths. ``wanted`` is a function that says
+    whether to write the file with a given path. If bob crashes meanwhile, it has written each file completely or not at
+    all. A file that marks a workload as done is written after all files of workloads. Raise StoreError if a path leads
+    out of ``folder``, or if writing fails."""
     written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
@@ -164,7 +167,7 @@ def _is_kept_base(run: RunDirectory, path: PurePosixPath) -> bool:
 
 
 def _turn(path: PurePosixPath) -> tuple[int, int, str]:
-    """Return a sort key: bob writes the files in this order. The files of the run itself come last, such as run.json.
-    Before them come the files that mark a recording or a workload as complete, and first all other files."""
+    """Return a sort key: bob writes the files in this order. The files that mark a recording or a workload as complete
+    come after most other files. The files of the whole run, such as run.json, come last."""
     late = _LATE.index(path.name) + 1 if path.name in _LATE else 0
     return len(path.parts) == 1, late, str(path)

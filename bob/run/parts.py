@@ -40,8 +40,9 @@ class PartEnd:
 
 
 class Doer(Protocol):
-    """An object that does the parts of a run. On a cluster, it does ``places`` parts at the same time. On this machine,
-    ``places`` is 0, and it does one part after the other. ``in_hand`` is the number of parts that it is doing now."""
+    """An object that does the parts of a run. On a cluster, ``places`` is the number of parts that it does at the same
+    time. On this machine, it does one part after the other, and ``places`` is 0. ``in_hand`` is the number of parts
+    that it is doing now."""
 
     @property
     def places(self) -> int: ...
@@ -67,7 +68,7 @@ class Here:
         self._progress = progress
 
     def do(self, parts: PartedRun) -> None:
-        """Do the parts that ``parts`` yields, until it yields none. Raise the errors of
+        """Do all parts of the run ``parts``, until :meth:`PartedRun.ready` yields no further part. Raise the errors of
         :func:`bob.run.prober.resume`."""
         while (part := next(parts.ready(self), None)) is not None:
             began = time.monotonic()
@@ -76,8 +77,8 @@ class Here:
 
 
 def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
-    """Mark those workloads of ``numbers`` as lost that are not done. ``--resume`` then tries them again. ``reason``
-    says why they are lost."""
+    """Mark all workloads with one of ``numbers`` as lost, except for the finished workloads. ``--resume`` tries lost
+    workloads again. ``reason`` says why they are lost."""
     workloads = run.planned()
     for number in numbers:
         if not run.is_done(folder := run.folder(number, workloads[number])):

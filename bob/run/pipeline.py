@@ -54,10 +54,10 @@ judged. Other recordings are read from the run directory, which takes 10 to 50 m
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """The workloads of a configuration, in the order of its run directory. ``only`` has the numbers of the workloads to
-    do (None: all). If a check on the host gives evidence against one of ``properties``, a guest repeats the check. The
-    pipeline fills the other fields: for example, ``left`` has the workloads that were not done at the beginning, and
-    ``results`` has their results."""
+    """The workloads of a configuration, in the order of its run directory. If the pipeline shall do only some of the
+    workloads, ``only`` has their numbers. Otherwise it is None. If a check on the host gives evidence against one of
+    ``properties``, a guest repeats the check. The pipeline fills the other fields: for example, ``left`` has the
+    workloads that were not done at the beginning, and ``results`` has their results."""
 
     configuration: Subject
     model: DeviceModel
@@ -87,8 +87,8 @@ class ExploredCase:
 
 
 def may_wait(case: Case, others: Sequence[Case]) -> bool:
-    """Return whether the recording of ``case`` may wait in memory. There must be room for it together with the
-    recordings of ``others``, which wait already."""
+    """Return whether the recording of ``case`` may wait in memory until bob observes its crash states. The recordings
+    of ``others`` wait already, and memory must have room for all of them together."""
     return sum(one.recording.log_bytes for one in (case, *others)) <= HELD_BYTES
 
 
@@ -119,8 +119,8 @@ class Pipeline(JobQueue):
             self._sandboxes.close()
 
     def checkers(self) -> HostCheckers | None:
-        """Return the sandbox that runs the file system's check for the calling worker. Without a sandbox (None), or if
-        it lacks an agent, guests run the check."""
+        """Return the sandbox that runs the file system's check for the calling worker. If the result is None, or the
+        sandbox lacks an agent, guests run the check."""
         return self._sandboxes.of_this_worker()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
