@@ -1,4 +1,5 @@
-"""The table of all kinds of claims. A new kind is one module, and one line here (docs/extend.md)."""
+"""The table of all kinds of claims. To add a kind, write one module for it, and add one line to this table
+(docs/extend.md)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -40,9 +40,10 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return a breach of the claim that every crash state mounts. The breach shows the state of ``states`` that is
-    easiest to explain. Also return the number of crash states; one of ``states`` may represent several with the same
-    outcome. The caller passes only states that do not mount. ``observation`` returns an outcome by its number."""
+    """Return a breach of the claim that every crash state mounts. The caller passes only states that do not mount. The
+    breach shows the one of them that is easiest to explain. Also return how many crash states do not mount. This number
+    may be larger than the number of ``states``, since one explored state may stand for several crash states with the
+    same outcome. ``observation`` returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0
@@ -52,8 +53,8 @@ def unmountable(
 
 @dataclass(frozen=True, slots=True)
 class Sound(Claim):
-    """The claim that a crash state mounts without ``trouble``: a kernel warning, or a fault that the file system's
-    checker or a removal of all files finds."""
+    """The claim that a crash state mounts without ``trouble``. Trouble is a kernel warning, a fault that the file
+    system's checker finds, or a fault that shows when bob removes all files."""
 
     trouble: TroubleKind
 

@@ -1,8 +1,8 @@
 """The account of one operation: every fact about the operation in an observation (the files that bob sees after a
 crash).
 
-A fact is about one part of the operation's effect, such as a name or a size. A crash may leave each part without the
-others. So one part on the disk does not show that the whole operation survived."""
+An operation's effect has several parts, such as a name and a size. Each fact is about one part. After a crash, one part
+may be on the disk and another part missing. So one part alone does not show that the whole operation survived."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class EffectPart(StrEnum):
 @dataclass(frozen=True, slots=True)
 class EffectFact:
     """A fact about one part of an operation's effect, in words. The words ``about`` name the part, such as the size of
-    a file. The words ``expected`` and ``found`` say how the part should be, and how it is. ``plainly``, unless empty,
-    is a shorter sentence in place of these words.
+    a file. ``expected`` says in words how the part looks after the operation, and ``found`` how bob found it.
+    ``plainly``, unless empty, is a shorter sentence in place of these words.
 
-    ``suspects`` are operations. If there are any, what bob found shows that at least one of them is torn. ``is_unseen``
-    is True if bob could not see all of the part. ``is_change`` is True if the operation changed the part when all
-    operations ran in program order. ``is_there`` is True if some of the operation's effect is there. If ``fact`` is
-    BEFORE (bob found what is there without the operation), ``is_there`` only means that some of the effect may be
-    there: other operations explain it as well."""
+    ``suspects`` are operations. If there are suspects, at least one of them is torn. ``is_unseen`` is True if bob could
+    not see all of the part. ``is_change`` is True if the operation changed the part when all operations ran in program
+    order. ``is_there`` is True if some of the operation's effect is there. But if ``fact`` is BEFORE (the part looks as
+    if the operation had not happened), ``is_there`` is weaker. In that case, some of the effect may be there, or other
+    operations may have left it."""
 
     fact: Fact
     part: EffectPart
@@ -56,13 +56,13 @@ class EffectFact:
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return a copy of this fact, which is about operation ``number``, with the given ``suspects``. At least one of
-        the suspects is torn, since nothing else explains what bob found."""
+        """Return a copy of this fact with other ``suspects``. At least one of them is torn, since nothing else explains
+        what bob found. ``number`` is the operation that the fact is about."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
 class EffectExtent(StrEnum):
-    """How much of an operation's effect an observation has.
+    """A measure of an operation's effect in an observation: whether all, a part or nothing of it is there.
 
     ``PART``: a part of the effect is there, and another part is missing or torn. ``BROKEN``: a part is torn, and bob
     sees no part that only this operation explains. ``UNCLEAR``: other operations explain some of the effect as well, or
@@ -115,8 +115,8 @@ class Account:
 
     @property
     def details(self) -> str:
-        """Words about up to two facts that show a part of the effect, then about up to two facts that show a missing
-        part. If a file's name is missing, the words leave out that the file is missing, too."""
+        """Words about at most two facts that show a part of the effect, and at most two facts that show a missing part.
+        If a file's name is missing, the words do not add that the file itself is missing."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()

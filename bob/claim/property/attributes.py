@@ -1,8 +1,9 @@
 """Expected modes, owners, link counts of directories, and times of modification.
 
-If no operation sets a mode or owner, it must stay the same. If no operation touches a file or directory, its time must
-stay the same. Some file systems (ext2's heirs and most others) count two links for a directory, and one more for each
-directory in it. On these, bob checks the count. btrfs always says 1."""
+A mode or owner must stay the same unless an operation sets it. The time of modification of a file or directory must
+stay the same unless an operation touches the file or directory. Most file systems, such as ext4, count two links for a
+directory, and one more for each directory in it. On these file systems, bob checks the count. On btrfs, the count is
+always 1, and bob does not check it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,7 +16,7 @@ _OWN_LINKS = 2  # the name in the directory above, and the directory's own ``.``
 
 class Attributes:
     """Expected attributes of files and directories. They come from the ``statuses`` (mode, owner, time, link count) of
-    the names before and after the operations. No attributes are expected of a name without a status."""
+    the names before and after the operations. bob does not check the attributes of names without a status."""
 
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]
@@ -40,8 +41,8 @@ class Attributes:
 
     def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
         """Yield words about each attribute of ``node`` that changed although no operation changed it. ``node`` is the
-        file or directory ``thing`` as observed after a crash. ``is_touched`` says that some operation is on this file
-        or directory."""
+        file or directory ``thing`` as observed after a crash. ``is_touched`` is True if some operation changes this
+        file or directory."""
         expected = self._expected.get(thing)
         if expected is None:
             return

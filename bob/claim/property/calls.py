@@ -20,15 +20,17 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the numbers of the operations that ``call`` must make durable. Only some changes of an operation count:
-    their kind is one of ``kinds``, and their relation to the call's target is one of ``relations`` (such as "same
-    file"). The target is the file or directory that the call syncs. If ``relations`` is empty, every relation counts.
+    """Return the numbers of the operations that ``call`` must make durable. The arguments select certain changes. A
+    selected change has one of these ``kinds``, and its relation to the call's target is one of ``relations`` (such as
+    "same file"). The target is the file or directory that the call syncs. If ``relations`` is empty, the relation does
+    not matter.
 
     The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An
-    operation is in the result only if all of its changes count. There is one exception, unless ``several`` is True: if
-    the last operation, which is the call itself, also creates a file, only this creation must count. With ``several``,
-    the result has only two sorts of operations: those of several changes, and those on a file or directory that another
-    operation made."""
+    operation is in the result only if all of its changes are selected. There is one exception if ``several`` is False.
+    If the last operation, which is the call itself, also creates a file, it is enough that this creation is selected.
+
+    If ``several`` is True, the result has only operations that make several changes, and operations on a file or
+    directory that another operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -55,8 +57,8 @@ def covered(
 
 def makers(history: History, number: int) -> frozenset[int]:
     """Return the operations that operation ``number`` depends on. They made the files and directories that it changes,
-    or the directories that have names of these. If one of them is lost, bob cannot judge operation ``number``. If a
-    rename replaces a file, the operation that made the replaced file does not count."""
+    or the directories that contain the names of these. If such an operation is lost, bob cannot judge operation
+    ``number``. If a rename replaces a file, the operation that made the replaced file does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -74,8 +76,8 @@ def _maker(history: History, thing: int) -> int:
 
 
 def _is_in(change: OperationChange, target: OperationScope | None, places: NamePlaces) -> bool:
-    """Return whether ``change`` is of the directory ``target`` itself, of a name in that directory, or of the contents
-    of a file that has a name in it."""
+    """Return whether ``change`` has to do with the directory ``target``. It does if it changes the directory itself, a
+    name in the directory, or the contents of a file that has a name there."""
     if target is None or change.things & target.things:
         return True
     if change.kind in _OF_NAMES:

@@ -5,8 +5,9 @@ the operations on names in its directory are suspects, too. If no operation is o
 operations whose data bob finds in it, since they may have got the file's blocks. If bob finds no such data either, the
 suspects are the operations on names in the file's directory.
 
-An operation on a name may damage contents. On vfat a rename first writes the new name without a size (``vfat_rename``
-in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name."""
+Even an operation on a name may damage the contents of a file. On vfat a rename first writes the new name without a size
+(``vfat_rename`` in fs/fat/namei_vfat.c). An unlink frees the file's clusters, and after a crash the name may still be
+there."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,10 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in an observation that cannot be if every operation happened in full or not at all. ``suspects`` are
-    the numbers of operations. If there are suspects, one of them was done only in part, or did more than it should.
-    ``part`` says which part of the suspects' effect is damaged. None stands for collateral damage: damage to something
-    that no operation was to change."""
+    """Something in an observation that cannot happen if every operation takes effect in full or not at all.
+    ``suspects`` are the numbers of operations. If there are suspects, one of them was done only in part, or did more
+    than it should. ``part`` says which part of the suspects' effect is damaged. None stands for collateral damage:
+    damage to something that no operation was to change."""
 
     suspects: frozenset[int]
     about: str

@@ -3,13 +3,13 @@
 A crash may leave out or tear any operation. So a byte shows one of four facts about operation k:
 
 * AFTER: only k can have put it there.
-* BEFORE: k did not put it there. It is from the initial file or an earlier operation, or in a hole that another
-  operation left.
+* BEFORE: k did not put it there. It is from the initial file or an earlier operation, or it is a zero in a hole that
+  another operation left.
 * EITHER: with or without k, the byte would be the same.
 * NEITHER: only a torn k explains it.
 
-If only a torn operation explains a byte, but other operations wrote there as well, bob cannot say which of
-them is torn. Then k and these operations are *suspects*, and the fact about k is BEFORE or EITHER.
+If only a torn operation explains a byte, but several operations wrote there, bob cannot say which of them is
+torn. In this case all of them are *suspects*, and the fact about operation k is BEFORE or EITHER.
 
 The size of the file shows the same facts. fallocate(2) can shift bytes to another offset. So a byte may come from
 several offsets, and bob tries each of them (:mod:`bob.claim.property.shifts`). Offsets are in bytes."""
@@ -50,11 +50,11 @@ class Stretch:
 class ContentChange:
     """The change that operation ``number`` makes to a file, whatever the file contains.
 
-    The operation sets the size to ``cut`` (None: it does not), puts ``data`` at ``start``, and grows the file to
-    ``stop`` if the file is shorter. If the operation is torn, the file may get any size between ``bottom`` and
-    ``stop``. ``resizes`` says that the size changed when all operations ran in program order. ``keeps_size`` says that
-    the operation is not a write, and never changes the size, not even if it is torn. A change with a ``shift`` only
-    moves all bytes behind ``start``."""
+    First the operation sets the size to ``cut`` (None: it does not). Then it puts ``data`` at offset ``start``, and
+    grows the file to ``stop`` bytes if the file is shorter. If the operation is torn, the file may get any size between
+    ``bottom`` and ``stop``. ``resizes`` is True if the size changed when all operations ran in program order.
+    ``keeps_size`` is True for an fallocate(2) that never changes the size, not even if it is torn. A change with a
+    ``shift`` only moves all bytes behind ``start``."""
 
     number: int
     cut: int | None
@@ -70,8 +70,8 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether this change writes or shifts a certain byte. If so, it decides the byte's value, unless a
-        later change does. ``origin`` says where the byte is now, and which shifts moved it."""
+        """Return whether this change writes or shifts a certain byte. The last change that does so decides the byte's
+        value. ``origin`` says where the byte is now, and which shifts moved it."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
@@ -83,8 +83,8 @@ class ContentChange:
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
-        """Return the possible sizes after the whole operation, given the possible ``sizes`` before it. With ``stop``,
-        return the sizes after only a part of the operation: its part up to the offset ``stop``."""
+        """Return the possible sizes after the operation, given the possible ``sizes`` before it. If ``stop`` is set,
+        only the part of the operation up to offset ``stop`` has happened."""
         if self.shift is not None:
             return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
@@ -162,7 +162,7 @@ class FileStory:
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
         """Yield facts about operation ``number``, one for each range of its bytes in the contents ``found``. If a shift
-        moved data, bob may not be able to say whether the operation is there; in that case the fact is EITHER."""
+        moved data, the bytes may not show whether the operation happened. In that case the fact is EITHER."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return
@@ -189,9 +189,10 @@ class FileStory:
         from ``one`` or from ``other``. bob can judge a byte alone if its fact about an operation does not depend on the
         other bytes.
 
-        This is so under three conditions. The contents have the same length, and no operation shifts bytes of the file.
-        The contents differ only where operations wrote data. In all data of these operations, each byte is the byte of
-        exactly one operation, or of the initial file, and is not zero (zeros may be a hole)."""
+        bob can do so under three conditions. The contents have the same length, and no operation shifts bytes of the
+        file. The contents differ only where operations wrote data. In the ranges of these operations, each byte shows a
+        single source: exactly one operation or the initial file has this byte at this offset. No byte there is zero
+        (zeros may be a hole)."""
         if self._shifts or len(one) != len(other):
             return False
         contents = [np.frombuffer(content, dtype=np.uint8) for content in (one, other)]
@@ -224,10 +225,10 @@ class FileStory:
         """Yield the ranges of ``found`` that have wrong bytes although no operation wrote data there. No set of
         operations explains these bytes, even if some operations are torn.
 
-        With each range come the operations that affect it in another way, such as by a truncation. If no operation
-        affects a range, all operations that change the file come with it. Some bytes lie behind the initial end of the
-        file, or behind an offset where an operation truncates it. Such a byte may be zero or have its initial value,
-        since a crash may leave only a part of a truncation."""
+        Yield each range together with the operations that affect it in another way, such as by a truncation. If no
+        operation affects a range, yield it together with all operations that change the file. Some bytes lie behind the
+        initial end of the file, or behind an offset where an operation truncates it. Such a byte may be zero or have
+        its initial value, since a crash may leave only a part of a truncation."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
@@ -238,9 +239,10 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """Return the truncations that may have left only zeros behind the file's new end, and not the new size. ext4
-        writes such zeros (``ext4_block_truncate_page``). Such a truncation is not needed to explain the file's
-        ``size``. The change of operation ``number`` is left out."""
+        """Return the truncations that may be torn in a certain way: they left zeros behind the file's new end, but not
+        the new size. ext4 writes such zeros (``ext4_block_truncate_page``). A truncation is in the result only if the
+        file can have its ``size`` without this truncation. The change of operation ``number`` is never in the
+        result."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 
@@ -320,8 +322,9 @@ class FileStory:
         return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Return whether ``changes``, each as a whole, can leave a certain byte zero. ``origin`` says where the byte is
-        now, and which shifts moved it. ``is_there`` says that the file had data in this byte before these changes."""
+        """Return whether a certain byte can be zero if all of ``changes`` happened in full. ``origin`` says where the
+        byte is now, and which shifts moved it. ``is_there`` says that the file had data in this byte before these
+        changes."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:

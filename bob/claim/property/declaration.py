@@ -25,8 +25,8 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
 
     @property
     def subjects(self) -> tuple[Effect, ...]:
-        """The kinds of operations that the property is about (its declared subjects). Raises ValueError if the rule
-        needs subjects, and the document declares none."""
+        """The kinds of operations that the property is about. Raises ValueError if the document does not declare them,
+        although the property's rule needs them."""
         if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
             raise ValueError("judge: 'subject' is missing")
         return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()

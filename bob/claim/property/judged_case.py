@@ -1,5 +1,5 @@
-"""The verdicts on one workload, from its observed crash states. They need only the files of a run. So bob can judge a
-finished run again without a virtual machine."""
+"""The verdicts on one workload, from its observed crash states. bob reads all that it needs from the files of a run. So
+it can judge a finished run again without a virtual machine."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """The verdict on a property by the ``states`` that can be judged. ``reason`` says why a verdict is UNKNOWN. For the
-    verdict FAILS, ``violations`` is the number of states that break the property. ``showing`` has the explored states
-    among them, and ``evidence`` the one that shows the breach best. For the verdict HOLDS, ``unknown_torn`` is the main
-    cause why torn states are not explored. None says that most of them are explored."""
+    """The verdict on a property by the ``states`` that bob can judge. ``reason`` says why a verdict is UNKNOWN. For the
+    verdict FAILS, ``violations`` is the number of crash states that break the property. ``showing`` has those of them
+    that bob explored, and ``evidence`` has the state that shows the breach best. For the verdict HOLDS,
+    ``unknown_torn`` is the main cause why bob did not explore torn states. None says that bob explored most of them."""
 
     verdict: Verdict
     states: States
@@ -65,10 +65,10 @@ class JudgedCase:
 
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts all observed states; the attribute
     ``coverage`` counts only the states that bob can judge. Each of ``mixtures`` is a set of torn states that differ
-    only in sectors of file data (:mod:`bob.observe.mixtures`). Their states are counted in addition, but only for a
-    property that holds and that bob can judge by pairs of sectors. ``unknown_torn`` has the causes why torn states are
-    unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two items each, by name: the first
-    is from before the operations, and the second from after them.
+    only in sectors of file data (:mod:`bob.observe.mixtures`). The coverage of a property includes their number only if
+    the property holds, and if bob can judge it by pairs of sectors. ``unknown_torn`` has the causes why torn states are
+    unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two mappings each, whose keys are
+    names. The first mapping is from before the operations, and the second from after them.
 
     Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
     state ``complete``, which has every write, all operations must be there. bob checks this only if the recording ended
@@ -126,9 +126,9 @@ class JudgedCase:
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
-        """Check a control state with this ``outcome`` (None: bob did not see the state). In this state, no operation
-        may have one of the presences ``wrong`` (such as PARTIAL). If an operation has a wrong presence, set
-        ``distrust``. If bob did not see the state, and ``must`` is True, set ``unseen``."""
+        """Check a control state with this ``outcome``, or None if bob did not see the state. ``wrong`` lists presences,
+        such as PARTIAL, that no operation may have in this state. If an operation has one of them, set ``distrust``. If
+        bob did not see the state, and ``must`` is True, set ``unseen``."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"bob did not see a control: the state {when}"
@@ -174,9 +174,9 @@ class JudgedCase:
         return WorkloadVerdict(verdict, coverage, breach.states, reason, evidence, tuple(showing), cause)
 
     def _main_cause(self, coverage: States, *, is_mixed: bool) -> TornCause | None:
-        """Return the most frequent cause why torn states are not in the ``coverage`` of a property. ``is_mixed`` says
-        that the coverage includes states of mixtures. Return None if most torn states are in it, or if bob did not look
-        for causes."""
+        """Return the most frequent cause why ``coverage`` lacks torn states. ``is_mixed`` says that ``coverage``
+        includes states of mixtures. Return None if ``coverage`` has most torn states, or if bob did not look for
+        causes."""
         if coverage.explored_torn is not None and coverage.explored_torn >= MOST * coverage.legal_torn:
             return None
         counts_all = is_mixed and all(map(self._is_judged_by_rows, self._mixtures))
@@ -186,9 +186,10 @@ class JudgedCase:
     @cached_property
     def _coverage_with_mixtures(self) -> States:
         """The coverage together with the torn states of the mixtures. A mixture is a set of torn states that differ
-        only in sectors of file data. Its *rows* are those of its states that bob mounted. In the rows, any two sectors
-        occur in all four combinations of old and new. So a property that holds in all rows holds in all states of the
-        mixture. This is not so for properties of calls, which may depend on all sectors of an operation."""
+        only in sectors of file data. bob mounted only some of these states, the *rows* of the mixture. In the rows, any
+        two sectors occur in all four combinations of old and new. So a property that holds in all rows holds in all
+        states of the mixture. Properties of calls are an exception, since they may depend on all sectors of an
+        operation."""
         more = sum(mixture.states for mixture in self._mixtures if self._is_judged_by_rows(mixture))
         explored = self.coverage.explored + more
         is_all = explored == self.coverage.legal_sectors
@@ -231,12 +232,12 @@ class JudgedCase:
 
     @property
     def bare(self) -> CrashState:
-        """The state after the earliest crash, without any pending write on the disk."""
+        """The state after the earliest crash, if none of the pending writes is on the disk."""
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
-        """Return whether ``state`` is known to satisfy ``prop``. Without ``prop``, return whether the state is known to
-        mount."""
+        """Return whether bob knows that ``state`` satisfies ``prop``. Without ``prop``, return whether bob knows that
+        the state mounts."""
         outcome = self._outcomes.get(state)
         if outcome is None or outcome not in self._readings:
             return False
@@ -249,9 +250,9 @@ class JudgedCase:
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """Return a question that observation ``number`` breaks; None if it breaks none. Each question of ``asked`` is
-        the property ``prop`` asked of certain operations. For a property about an order, prefer a question whose later
-        operation is whole in the observation."""
+        """Return a question whose answer in observation ``number`` is a violation, or None if all answers are right.
+        Each question of ``asked`` is the property ``prop``, applied to certain operations. For a property about an
+        order, prefer a question whose later operation is whole in the observation."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)
@@ -273,9 +274,10 @@ def evidence_states(case: Case, properties: Sequence[Property], observed: Observ
 
 
 def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
-    """Return a function that says of two observations whether bob can judge all their mixtures by pairs of sectors. A
-    mixture has, for each sector of file data, the bytes of one observation or of the other. Return None if all crashes
-    of this workload come after a call's return. bob cannot judge mixtures of such a workload."""
+    """Return a function that decides about two observations. It returns whether bob can judge all mixtures of the two
+    by pairs of sectors. A mixture has, for each sector of file data, the bytes of one observation or of the other.
+    Return None if all crashes of this workload come after a call's return, since bob cannot judge mixtures of such a
+    workload."""
     if case.workload.at is not At.ANY:
         return None
     history, _setup, _performed = simulate(case.workload)

@@ -24,8 +24,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OfProperty(Judgeable):
-    """The claim that property ``name`` holds for the operations of ``question``. ``declared`` is the property, or None
-    if neither bob nor the witness defines it."""
+    """The claim that property ``name`` holds for the operations that ``question`` is about. ``declared`` is the
+    property, or None if neither bob nor the witness defines it."""
 
     name: str = field()  # a field, since the default would be Claim's property of that name
     question: Question = field()
@@ -144,8 +144,8 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 
 class QuestionDocument(Document, frozen=True):
-    """The part of a witness that says which operations the property was asked of (a :class:`Question`). An unknown
-    field is an error, as it may change the question."""
+    """The part of a witness that names the operations of the broken property (a :class:`Question`). An unknown field is
+    an error, as it may change the question."""
 
     required: tuple[int, ...]
     later: int | None

@@ -47,8 +47,9 @@ class _NameStep:
 
 
 class OperationGroup:
-    """A group of operations that are judged together. ``places`` are all names that they change, and a *state* says
-    what each of these names leads to. Each set of these operations that can have happened leaves one state."""
+    """A group of operations that bob judges together. ``places`` are all names that these operations change, and a
+    *state* says what each of these names leads to. Each set of these operations that can have happened leaves one
+    state."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -78,15 +79,17 @@ class OperationGroup:
         return self._states is not None
 
     def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
-        """Return whether some possible set of operations explains the observed names. ``found[i]`` has the files that
-        the name ``places[i]`` may lead to; None in place of a set allows any file."""
+        """Return whether some possible set of operations explains the observed names. The items of ``found`` belong to
+        the names ``places``, in the same order. Each item is the set of files that the name may lead to. None in place
+        of a set stands for any file."""
         return self._states is None or any(
             all(there is None or value in there for there, value in zip(found, state, strict=True))
             for state in self._states
         )
 
     def _after(self, state: _NamesState, step: _NameStep) -> _NamesState | None:
-        """Return the state after the operation ``step``; None if the file system would refuse it."""
+        """Return the state that ``step`` leads to, or None if the file system would refuse this operation in
+        ``state``."""
         at, values = self._at[step.place], list(state)
         there = state[at]
         if not self._is_alive(step.place[0], state):
@@ -144,9 +147,9 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield each group whose observed names are wrong: none of the sets of its operations that can have happened leaves
-    such names. ``seen`` has the observed names. If such a group contains a smaller one, yield only the smaller group.
-    Groups with a ``torn`` operation are left out."""
+    """Yield each group whose observed names are wrong: if only possible sets of its operations happened, the names
+    would be others. ``seen`` has the observed names. If such a group contains a smaller one, yield only the smaller
+    group. Leave out groups with a ``torn`` operation."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -157,17 +160,17 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
-    """Return, for each of the names ``group.places``, the set of files and directories (numbers in the history) that it
-    may lead to, according to the observation ``seen``. The set is {None} if the name does not exist. In place of a set,
-    None means that the observation does not show the name."""
+    """Return one set for each of the names ``group.places``. The set has the files and directories that the name may
+    lead to, according to the observation ``seen``. Files and directories are numbers in the history. The set is {None}
+    if the name does not exist. In place of a set, None means that the observation does not show the name."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
     # If a name shows none of the files that it can have, the operations on that name report it.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """Return the groups of a workload. First come groups of operations on common names. Then come the larger groups of
-    operations on common files and directories, which have more suspects."""
+    """Return the groups of a workload. First come groups whose operations change the same names. Then come larger
+    groups, whose operations share files or directories; these groups have more suspects."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
@@ -181,8 +184,8 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return the group of the operations ``steps``. If that group has too many states, return a smaller group. It lacks
-    each operation that only makes or removes one name which no other operation changes."""
+    """Return the group of the operations ``steps``. If that group has too many states, return a smaller group. It
+    leaves out simple operations, which only make or remove one name, if no other operation changes that name."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
@@ -195,8 +198,8 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """Return further names that an operation depends on, besides those that it changes. They are all names of its file
-    and of its directories, and the names in a directory that it removes or replaces."""
+    """Return the names that an operation depends on without changing them. These are all other names of its file and of
+    its directories. If the operation removes or replaces a directory, they include the names in that directory."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)

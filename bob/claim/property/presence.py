@@ -35,9 +35,9 @@ class Reading:
     """An observation as the oracle reads it.
 
     ``presences[k - 1]`` is the presence of operation k. ``whole`` has the operations that are there in full. ``damage``
-    has what only a half-done operation explains, if bob cannot say which of several operations it is. ``prefixes`` has
-    the writes that are there up to a boundary of a block, and no further. ``collateral`` is damage to things that no
-    operation was to change; its suspects are the operations nearest to it."""
+    is damage that one of several operations did, when it was done only in part; bob cannot say which of them.
+    ``prefixes`` has the writes that are there up to a boundary of a block, and no further. ``collateral`` is damage to
+    things that no operation was to change; its suspects are the operations nearest to it."""
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
@@ -89,15 +89,13 @@ class Oracle:
         return Reading(tuple(presences), *several, frozenset(whole))
 
     def is_mixed_by_sectors(self, one: Observation, other: Observation) -> bool:
-        """Return whether it is enough to look at two sectors at a time if bob judges the mixtures of the two
-        observations. A mixture has, for each sector of data, the bytes of ``one`` or of ``other``; everything else is
-        equal.
+        """Return whether bob can judge all mixtures of the two observations by pairs of sectors. A mixture has, for
+        each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
 
-        The facts about an operation in a mixture are the facts that its sectors show. To break a rule other than
-        durability, two facts are enough: BEFORE and AFTER of one operation, or one fact about each of two operations.
-        Two sectors can show these two facts. This method checks that nothing else depends on the data. There must be no
-        damage, no file that bob can identify only by its contents, and no set of names that only a torn operation
-        explains."""
+        Each sector of a mixture shows facts about operations. To break a rule other than durability, two facts are
+        enough: BEFORE and AFTER of one operation, or one fact about each of two operations. So two sectors can show
+        each breach. This method checks that nothing else depends on the data. There must be no damage, no file that bob
+        can identify only by its contents, and no set of names that only a torn operation explains."""
         if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
             return False
         seen = self._sightings(one)
@@ -177,8 +175,9 @@ class Oracle:
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, EffectFact]:
-        """Return a file or directory that operation ``number`` changed, as observed. Also return the fact that its
-        existence shows about the operation. In place of the file return None if it cannot be read."""
+        """Return a file or directory that operation ``number`` changed, as bob observed it. Also return the
+        fact that its existence shows about the operation. If bob cannot read the file, or it does not exist, return
+        None instead of it."""
         identity, places = thing.identity, self._places
         about = f"the file {thing.label}"
         plainly = f"{about} is not there"
@@ -208,8 +207,8 @@ class Oracle:
             yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
-        """Return the fact that the number of names of a file shows about operation ``number``. Each other operation
-        that changes this number may have happened or not."""
+        """Return the fact that the number of names of a file shows about operation ``number``. This fact takes into
+        account that any other operation that changes this number may be lost."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
         steps = enumerate(pairwise(counts), start=1)
@@ -289,8 +288,8 @@ class Oracle:
         )
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
-        """Return whether new data of operation ``number`` is in ``content``, the bytes in the operation's range. At
-        least one whole cell must be there. A cell is 16 bytes of the pattern that bob writes, and shows its
+        """Return whether ``content``, the bytes in the range of operation ``number``, has data that this operation
+        changed. At least one whole cell must be there. A cell is 16 bytes of the pattern that bob writes, and shows its
         operation."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
@@ -349,8 +348,8 @@ class Oracle:
         return replace(finding, fact=_compare({found}, {first}, one_each, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
-        """Return whether the write ``number`` is there up to a boundary of a block, and nothing of the write behind
-        that boundary."""
+        """Return whether the write ``number`` is there up to a boundary of a block, and everything after that boundary
+        is missing."""
         identity, offset, length = self._history.data[number]
         node = seen.node(identity)
         if node is None or node.fault:
@@ -388,7 +387,7 @@ class Oracle:
 
     def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
         """Return a short sentence about the name ``path``: that it exists, does not exist, or still exists. Return an
-        empty text if the name shows anything else."""
+        empty text if none of these sentences says what bob found."""
         if found == {now} and (now is None or earlier == {None}):
             return f"{path} is gone" if now is None else f"{path} exists"
         if found == {None}:

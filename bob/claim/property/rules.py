@@ -52,10 +52,12 @@ class Later(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Property:
     """One row of the table of properties. It is about operations whose class is in ``subjects`` (such as appends).
-    Their reach must be in ``spans`` (in a sector, in a block, or over several blocks), and their changes of ``kinds``.
-    An empty field allows all. With ``kinds``, atomicity and ordering are only about operations that make a single
-    change. If the property lists ``relations``, two changes must have a listed relation. For an ordering, these are the
-    changes of its two operations. For durability, they are the change and the target of ``call``."""
+    ``spans`` says which ranges the operations may change: inside a sector, inside a block, or over several blocks.
+    ``kinds`` are the kinds of their changes. An empty field allows all. If ``kinds`` is not empty, atomicity and
+    ordering are only about operations that make a single change.
+
+    ``relations`` restricts an ordering to pairs of changes that have one of these relations. It restricts durability to
+    changes that have one of these relations to the target of ``call``."""
 
     name: str
     family: str
@@ -76,12 +78,13 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A property asked of some operations (by their numbers). The rule of the property decides which fields are set.
+    """A property, applied to certain operations of a workload (by their numbers). The rule of the property decides
+    which fields are set.
 
     For an ordering, ``required`` must be there in full if any part of operation ``later`` is there. For durability,
-    ``required`` must be there in full if operation ``returned`` had returned before the crash. With neither field,
-    ``required`` must not be there in part. With ``beside``, everything that no operation was to change must be as it
-    was."""
+    ``required`` must be there in full if operation ``returned`` had returned before the crash. If neither ``later`` nor
+    ``returned`` is set, ``required`` must be there in full or not at all (or as a prefix, if the rule is Prefix). If
+    ``beside`` is True, everything that no operation was to change must be as it was."""
 
     required: tuple[int, ...]
     later: int | None = None
@@ -201,8 +204,8 @@ def is_clear(question: Question, reading: Reading) -> bool:
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """Return how ``observation`` breaks ``prop`` for the operations of ``question``; None if it does not. ``reading``
-    is what ``oracle`` has read in the observation."""
+    """Return how ``observation`` breaks ``prop`` for the operations of ``question``, or None if it does not.
+    ``reading`` is the result of ``oracle`` for this observation."""
     found = _wrong(prop, question, history, reading)
     if found is None:
         return None
@@ -238,9 +241,8 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage to a file that has a range which fallocate(2) shifted, or None without such damage. The damage
-    counts only if operation ``number`` is one of its suspects, and if ``prop`` requires that all of them are
-    durable."""
+    """Return damage to a file after fallocate(2) shifted a range of it, or None without such damage. The damage counts
+    only if operation ``number`` is one of its suspects, and if the call of ``prop`` must make all suspects durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -265,12 +267,12 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 def _beside(history: History, reading: Reading) -> Damage | None:
     """Return damage that breaks the property "collateral", or None without such damage. Two sorts of damage count.
 
-    The first sort is damage to things that no operation was to change. If it has a single suspect, and this operation
-    has an atomicity property, the damage breaks the atomicity property instead, and does not count here.
+    The first sort is damage to things that no operation was to change. There is an exception if the damage has a single
+    suspect, and an atomicity property is about this operation. Then the damage breaks the atomicity property instead.
 
-    The second sort is damage that one of several operations did, if each of these operations has an atomicity property.
-    It counts only if these properties are different rows of Table 1 (bob's main table of properties), and if bob does
-    not know any of the operations to be partial."""
+    The second sort is damage that one of several operations did, if an atomicity property is about each of them. It
+    counts only if these properties are different rows of Table 1 (bob's main table of properties), and if bob does not
+    know any of the operations to be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (
