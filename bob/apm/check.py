@@ -63,8 +63,9 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Return the check of ``model`` against the workloads of ``run``. With None as ``limit``, the check leaves out
-    tightness."""
+    """Return the check of ``model`` against the workloads of ``run``. ``limit`` bounds the work to find the tightness:
+    workloads with more closed sets of micro-operations do not count for it. If ``limit`` is None, the check does not
+    find the tightness."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

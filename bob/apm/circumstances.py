@@ -167,7 +167,8 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
 
 
 def _was_begun(taken: Workings, at: int) -> bool:
-    """Return whether an earlier append began the last block of the file, which this append continues."""
+    """Return whether the append with index ``at`` begins in the middle of a block, and an earlier append began this
+    block."""
     ended_in, rest = divmod(taken.grown[at].before, BLOCK_BYTES)
     return rest > 0 and any(
         operation.change in taken.grown

@@ -49,10 +49,10 @@ UNLESS_SYNCED = " unless-synced"  # the end of the name of an order that a sync 
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """The promise of an order between changes of two kinds. If any part of a change of the kind ``after`` persisted,
-    then every earlier change of the kind ``before`` persisted as a whole. ``relation`` limits the promise to changes
-    that share a file, or a directory, or neither. If ``unless_synced``, the order has an exception. A sync of the file
-    or directory of the later change may persist that change before the earlier one (ext3-fast of OSDI'14, section
-    4.6)."""
+    then every earlier change of the kind ``before`` persisted as a whole. ``relation`` says for which pairs of changes
+    the promise holds: those that share a file, that share a directory, or that share neither. If ``unless_synced`` is
+    true, the order has an exception. A sync of the file or directory of the later change may persist that change before
+    the earlier one (ext3-fast of OSDI'14, section 4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -76,9 +76,9 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """A way to write changes. Changes that a file system writes in the same way tend to keep or break an order
-    together. ``SYNCED_NAMES`` stands for changes of names that an fsync of a file may also write into its log
-    (btrfs_log_new_name)."""
+    """A class of changes that a file system tends to write in the same way. So if an order holds for some changes of
+    the class, it tends to hold for all of them. ``SYNCED_NAMES`` stands for changes of names that an fsync of a file
+    may also write into its log (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"
@@ -260,8 +260,8 @@ def written_by(means: Means) -> tuple[ChangeKind, ...]:
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """Return how a file system writes changes of this kind. If ``is_logged``, the log of a synced file may also have
-    the change."""
+    """Return how a file system writes changes of this kind. ``is_logged`` says that the file system may also write the
+    change into a log when it syncs a file."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 
@@ -299,8 +299,8 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 def every_clause() -> tuple[Clause, ...]:
     """Return all clauses that bob derives from observations, in the order of a model file. bob does not derive the
-    clauses ``JOURNALED`` and ``SYNCED``. For each order, the result has the clause without ``unless_synced``, and not
-    the variant with it."""
+    clauses ``JOURNALED`` and ``SYNCED``. Of the two variants of each order, the result has only the one without
+    ``unless_synced``."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -316,8 +316,8 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """Return all clauses that a model file may have, except one kind: for each order, the result has the clause without
-    ``unless_synced``, and not the variant with it."""
+    """Return all clauses that a model file may have. But of the two variants of each order, return only the one without
+    ``unless_synced``."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 
@@ -366,8 +366,8 @@ def without_exception(clause: Clause) -> Clause:
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
     """Return the ``promised`` clauses that also hold for a file whose changes the file system has written into a log.
-    The clauses are those of a model without the clause :data:`OWN_FIRST`. In such a model, some orders do not hold for
-    such a file."""
+    ``promised`` are the clauses of a model that lacks :data:`OWN_FIRST`. So the result leaves out each order between
+    two changes of one file whose later change affects a name."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
@@ -379,8 +379,8 @@ def closed(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that are weaker than a clause of ``taken``. A weaker clause may hold although the stronger one
-    does not. So a model that no longer promises ``taken`` may still promise these clauses."""
+    """Return the clauses that are weaker than one of the clauses ``taken``, which a model loses. A weaker clause may
+    hold although the stronger one does not. So the model may still promise the clauses in the result."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 

@@ -22,7 +22,7 @@ class StateCount:
 
 def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
     """Count the crash states of a lattice. A crash state is a closed set of micro-operations together with the output
-    before the crash; equal pairs count once. The count takes about ``most`` steps."""
+    before the crash; equal pairs count once. After about ``most`` steps, the result is only a lower bound."""
     counting = _Counter(lattice, most)
     # Most states are in the intervals that may lose most, so a lower bound leaves out the small intervals.
     ordered = sorted(places(lattice, outputs), key=lambda one: one.free.bit_count(), reverse=True)

@@ -25,8 +25,8 @@ from bob.workload.simulation import simulate
 @dataclass(frozen=True, slots=True)
 class Edge:
     """An edge of the graph. In a model that promises all of ``clauses``, the node ``node`` persists only if the node
-    ``needs`` does. If ``synced``, the edge is for two changes that persist in order, and some call syncs the file or
-    directory of the later change. A clause with the exception ``unless_synced`` does not promise the order in this
+    ``needs`` does. ``synced`` says that the edge stands for an order of two changes, and that some call syncs the file
+    or directory of the later change. A clause with the exception ``unless_synced`` does not promise the order in this
     case. So the edge does not hold in a model that has only that clause."""
 
     node: int
@@ -38,8 +38,8 @@ class Edge:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """All dependencies of a workload. ``nodes`` is the number of nodes. ``returns[k]`` is the node for the return of
-    operation k, and ``returns[0]`` the node for the start of the workload. The operations of the workload's finish (how
-    it ends), such as a last sync, are numbered, too."""
+    operation k. The node ``returns[0]`` stands for the start of the workload. The operations of the workload's finish
+    (how it ends), such as a last sync, are numbered, too."""
 
     workings: Workings
     nodes: int
@@ -85,9 +85,10 @@ def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """Operation number ``number`` of a workload, which syncs something by a ``call``. ``thing`` is the number of the
-    file or directory that the operation syncs (None: it syncs everything). ``parents`` are the directories that contain
-    a name of this file or directory. If ``is_write``, the operation is a synchronous write."""
+    """Operation number ``number`` of a workload, which syncs something. ``call`` says how it does that, for example by
+    fsync(2). ``thing`` is the number of the file or directory that the operation syncs (None: it syncs everything).
+    ``parents`` are the directories that contain a name of this file or directory. ``is_write`` says that the operation
+    is a synchronous write."""
 
     number: int
     call: Call
@@ -153,9 +154,9 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Add an edge from each change to every earlier change, with the clause for their order. A change has one node
-        in each of two mappings, by its index. The edge begins at the node that ``later`` has for the later change, and
-        ends at the node that ``every`` has for the earlier change."""
+        """Add an edge from each change to every earlier change, with the clause for their order. Both ``later`` and
+        ``every`` map the index of each change to a node. The edge begins at the node of the later change in ``later``,
+        and ends at the node of the earlier change in ``every``."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):

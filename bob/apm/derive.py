@@ -1,14 +1,14 @@
-"""Derive a model from observations. It is the strongest model that allows every observation, but it lacks clauses
-(promises) that the observations do not support well enough.
+"""Derive a model from observations. The model allows every observation. It makes as many promises (clauses) as this
+permits, but leaves out clauses that the observations do not support well enough.
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
 only several clauses together forbid an observation, bob must choose which of them to drop. It drops those that it would
 not promise anyway, because a similar clause is refuted. If there are no such clauses, it drops those clauses that
-promise an order of two changes. If no clause promises an order either, it drops all of the clauses. But it keeps those
-that forbid stale data, unless all of the clauses do.
+promise an order of two changes. If no clause promises an order either, it drops all of the clauses. But if some of the
+clauses forbid stale data and others do not, bob keeps those that do.
 
-In the end, bob does not promise every clause that no observation refutes. The workloads must have tested the clause in
-so many ways that it should hold for other workloads, too (docs/models.md)."""
+A clause that no observation refutes is not yet a promise of the model. The workloads must also have tested the clause
+in so many ways that it should hold for other workloads, too (docs/models.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -73,10 +73,10 @@ def derive(
     """Return the model of one configuration (file system and disks), from at least one observed workload. With a
     ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model.
 
-    ``refuting`` has further workloads, whose observations may refute any clause. They count as evidence for a clause in
-    two cases only. First, they count if the clause is in ``RARE_CLAUSES``, and no other workload tests it. Second, a
-    clause must be tested under several circumstances, such as a sync of one file. If a test is under a circumstance in
-    ``RARE``, it counts for any clause (:mod:`bob.apm.circumstances`)."""
+    ``refuting`` has further workloads, whose observations may refute any clause. They are evidence for a clause in two
+    cases only. First, the clause is in ``RARE_CLAUSES``, and no other workload tests it. Second, they test the clause
+    under a circumstance in ``RARE``. Then the clause counts as tested under this circumstance
+    (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -161,7 +161,8 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Return the clauses to give up if only several clauses, ``together``, forbid an observation."""
+        """Return the clauses to give up if no single clause forbids an observation, but the clauses ``together`` do so
+        jointly."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
         garbage = frozenset(
@@ -221,10 +222,10 @@ MetCircumstance = tuple[
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """The knowledge from all tests of one clause. ``workloads`` is the number of workloads that test it, and ``states``
+    """The knowledge from all tests of one clause. ``workloads`` is the number of workloads that test it. ``states`` is
     the number of their observed crash states. ``exhaustive`` counts only those workloads whose outcome is known for
-    every legal crash state. ``tried`` has the circumstances of all tests, such as a sync of one file, and ``surely``
-    those of the exhaustive workloads."""
+    every legal crash state. ``tried`` has the circumstances of all tests, such as a sync of one file. ``surely`` has
+    the circumstances of tests by the exhaustive workloads only."""
 
     workloads: int = 0
     exhaustive: int = 0

@@ -21,10 +21,11 @@ from bob.store.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome of crashes. In all of these crashes, ``returned`` is the number of the last operation that had
-    returned (0: none had). ``outcome`` is its number, ``state`` the first crash state that has it, and ``states`` the
-    number of legal states that have it. ``constraints`` say which micro-operations may have persisted, given this
-    outcome."""
+    """An outcome (what bob found when it mounted certain crash states), and what it says about micro-operations.
+    ``outcome`` is the number of the outcome. ``state`` is the first crash state with this outcome, and ``states``
+    counts the legal crash states with it. All these crashes come after the same operation: ``returned`` is the number
+    of the last operation that had returned (0: none had). ``constraints`` say which micro-operations may have
+    persisted, given this outcome."""
 
     state: CrashState
     outcome: int
@@ -90,8 +91,8 @@ class ObservedCase:
 
 def witnessed(path: Path) -> Iterator[ObservedCase]:
     """Yield the observed workloads of the run in the folder ``path``. Leave out a workload whose observations cannot be
-    trusted. bob finds this out from two control states: the state before the operations, and the state with all writes.
-    Their right outcome is known."""
+    trusted. To verify the observations, bob looks at two crash states whose right outcome is known: the state before
+    the operations, and the state with all writes."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
     subject, model = request.configuration, request.model

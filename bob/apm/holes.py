@@ -19,8 +19,8 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 @dataclass(frozen=True, slots=True)
 class HoleReading:
     """One explanation why a file has a hole. Each append to the place of the hole sets the size of the file in one or
-    more micro-operations. The explanation says that those in ``lost`` did not persist. ``breaks`` has, for each fill
-    (zeros or stale data), the clauses that are broken if the hole shows this fill."""
+    more micro-operations. ``lost`` has such micro-operations, and the explanation says that these did not persist.
+    ``breaks`` has, for each fill (zeros or stale data), the clauses that are broken if the hole shows this fill."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -41,8 +41,8 @@ class Hole:
         return self.sizes[AppendPart.ANYWHERE]
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
-        """Return the clauses that are broken if the hole shows ``fill``. The micro-operations ``there`` have persisted,
-        but the data of the hole has not."""
+        """Return the clauses that are broken if the hole shows ``fill``. ``there`` is the set of micro-operations that
+        have persisted; the data of the hole has not."""
         found = {Never(ChangeKind.APPEND, fill, where) for where, sizes in self.sizes.items() if sizes & there}
         if fill is Fill.STALE and self.kind is not None:  # if another change made the file so long, zeros are right
             found.add(Never(self.kind, fill))

@@ -1,4 +1,5 @@
-"""Print models and turn them into documents: allowed states, dependencies, differences of two models, and checks."""
+"""Print what models say, or turn it into JSON documents: allowed states, dependencies, differences of two models, and
+checks."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
@@ -45,8 +46,8 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 class ApartRow(Document, frozen=True):
     """A clause that only one of two models promises. ``promised_by`` is the name of that model. The other fields say
-    why the other model does not promise the clause. ``status`` is the result of the tests of the clause that this other
-    model lists."""
+    why the second model does not promise the clause. ``status`` is taken from the second model, and says how the tests
+    of the clause ended."""
 
     clause: str
     meaning: str
@@ -158,7 +159,7 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
     """Print how two models differ, grouped by the model that promises more. If the names of several clauses begin
-    alike, print the evidence against only one of them."""
+    alike, choose one of these clauses, and print the evidence against this clause only."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:

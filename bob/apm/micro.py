@@ -80,9 +80,9 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The growth of a file by an append. ``before`` is the size before the append, and ``largest`` the largest size
-    that the file had until then. ``is_asked_in_part`` says that the append, or a later call, syncs only a range of the
-    file."""
+    """The growth of a file by an append. ``before`` is the size of the file before the append. ``largest`` is the
+    largest size that it had until then. ``is_asked_in_part`` says that the append, or a later call, syncs only a range
+    of the file."""
 
     before: int
     largest: int
@@ -100,10 +100,10 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Workings:
-    """The changes and micro-operations of a workload, in program order. Micro-operations are often named by their index
-    in ``operations``. ``writers`` has, for each cell, the micro-operations that write it, and ``sizes`` has, for each
-    file, pairs of a size and the micro-operation that sets this size. ``pieces`` has the data cells of each file by
-    offset, and ``freed`` the files that are removed, replaced or truncated.
+    """The changes and micro-operations of a workload, in program order. Most fields refer to a micro-operation by its
+    index in ``operations``. ``writers`` has, for each cell, the micro-operations that write it, and ``sizes`` has, for
+    each file, pairs of a size and the micro-operation that sets this size. ``pieces`` has the data cells of each file
+    by offset, and ``freed`` the files that are removed, replaced or truncated.
 
     Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes whose
     file or directory some call syncs. ``logged`` has changes that may persist before other changes, because btrfs
@@ -133,7 +133,7 @@ class Workings:
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
         """Return whether the later of two changes may persist without the earlier one because of a log. btrfs writes
         changes of synced files into a log before other changes persist. ``order`` is the clause for the order of the
-        two changes, and ``after`` the index of the later change."""
+        two changes. ``after`` is the index of the later change."""
         return order.is_of_a_name and after in self.logged
 
 

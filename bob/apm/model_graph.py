@@ -1,6 +1,7 @@
 """The dependencies between micro-operations under one model, as a graph. With an edge between each pair of changes, the
 graph would grow with the square of the workload's length. Instead it has *chains* of helper nodes, and grows linearly.
-Each node of a chain stands for "all changes of this class so far", and needs the node before it."""
+Changes form a class if the later changes and syncs depend on them in the same way. Each node of a chain stands for "all
+changes of this class so far", and needs the node before it."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ _OF_ALL = (
 
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
-    """Return the graph of the dependencies in a model that promises exactly ``promised``. It says the same as
-    :func:`bob.apm.dependencies.graph`, but its edges do not name clauses."""
+    """Return the graph of the dependencies in a model that promises exactly ``promised``. For this one model, the
+    dependencies are the same as in the graph of :mod:`bob.apm.dependencies`. But the edges do not name clauses."""
     return _PromisedGraph(workload, taken, promised).graph()
 
 

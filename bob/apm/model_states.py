@@ -33,8 +33,8 @@ class CrashStage(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ModelCrash:
     """A crash between the returns of two operations. ``returned`` is the number of the last operation that had returned
-    (0: none had). ``there`` is the set of micro-operations that had persisted. ``stage`` says why bob tries this
-    crash."""
+    (0: none had). ``there`` is a bit mask, the set of micro-operations that had persisted. ``stage`` says why bob tries
+    this crash."""
 
     there: int
     returned: int
@@ -75,7 +75,8 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class AllowedTrees:
-    """The distinct trees that a model allows. They are not ``complete`` if the limit stopped the search."""
+    """The distinct trees that a model allows. ``complete`` says that the search found all of them before it reached its
+    limit."""
 
     trees: tuple[ModelTree, ...]
     complete: bool
@@ -121,8 +122,8 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
     A *prefix* is a state that has exactly the first k operations. ``budget`` is the number of states that bob can try.
     Normally all prefixes come first. But they might take more than three quarters of the budget. In this case, only
     some prefixes come first, evenly spread over the workload, and take half of the budget. The other half alternates
-    between two kinds of states. In some, the last operation is there only in part, or an earlier operation is missing.
-    The others lose as much as the model allows."""
+    between two kinds of states. In a state of the first kind, the last operation has persisted only in part, or an
+    earlier operation has not persisted. A state of the second kind loses as much as the model allows."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -205,9 +206,10 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
     """All crash states between the return of operation ``returned`` and the next return. A crash state is the set of
-    micro-operations that persisted. It has all members of ``base``, except for some members of ``free``. If ``must`` is
-    not 0, a crash state of this interval also has at least one member of ``must``. The program's output is the same in
-    the interval before, so states without such a member belong to that interval."""
+    micro-operations that persisted. ``base``, ``free`` and ``must`` are sets of micro-operations, too. A crash state of
+    this interval has all members of ``base``, but may lack members of ``free``. If ``must`` is not 0, a crash state of
+    this interval also has at least one member of ``must``. The program's output is the same in the interval before, so
+    states without such a member belong to that interval."""
 
     returned: int
     base: int
@@ -228,8 +230,8 @@ def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval
 
 
 def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
-    """Yield every closed set. First come the sets that lose nothing, then those that lose one micro-operation (and what
-    needs it), then those that lose two independent ones, and so on."""
+    """Yield every closed set. First come the sets that lose nothing, then the sets that lose one micro-operation (and
+    what needs it). Next come the sets that lose two micro-operations neither of which needs the other, and so on."""
     waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []

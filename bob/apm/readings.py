@@ -26,9 +26,10 @@ MOST_WAYS = 100  # most readings of names that may lead to several things; bob d
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One explanation of the value that a cell shows. It says that the micro-operations ``there`` persisted, and that
-    those in ``missing`` and in ``lost`` did not. (These are two sets only to save memory: often, many readings share
-    one of the two sets.) ``breaks`` has the clauses that are broken if the explanation is true."""
+    """One explanation of the value that a cell shows. ``there`` is the set of micro-operations that persisted by this
+    explanation. The micro-operations in ``missing`` and in ``lost`` did not persist. (These are two sets only to save
+    memory: often, many readings share one of the two sets.) ``breaks`` has the clauses that are broken if the
+    explanation is true."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -296,8 +297,8 @@ class _Names:
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Return the number of readings that explain which thing ``path`` leads to. If there are more readings than
-        :data:`MOST_WAYS`, return ``MOST_WAYS + 1``."""
+        """Count the explanations (readings) of what the observation shows at ``path``: each says which thing this name
+        leads to. If there are more readings than :data:`MOST_WAYS`, return ``MOST_WAYS + 1``."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))
 
@@ -348,8 +349,8 @@ def _filled(
     missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
 ) -> Iterator[CellReading]:
     """Yield the readings of the hole ``missing`` (a piece of a file without its data). The hole shows ``fills``, such
-    as zeros. In each reading, the micro-operations ``absent``, which write the data, did not persist, and the
-    micro-operations ``there`` did."""
+    as zeros. ``absent`` has the micro-operations that write the data; they did not persist in any of the readings. The
+    micro-operations in the set ``there`` did persist."""
     for way in missing.ways:
         breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
         yield CellReading(there, absent, way.lost, breaks)

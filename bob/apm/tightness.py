@@ -1,5 +1,6 @@
-"""Count how many of the trees that a model allows were seen in exhaustive runs. Trees with torn blocks (blocks that
-persisted only in some sectors) are not counted, because bob tries only a sample of the possible torn blocks."""
+"""Count how many of the trees that a model allows were seen in runs that explored all legal crash states. Trees with
+torn blocks (blocks that persisted only in some sectors) are not counted, because bob tries only a sample of the
+possible torn blocks."""
 
 from collections import defaultdict
 from collections.abc import Sequence, Set

@@ -311,9 +311,9 @@ class _WrittenFile:
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
-        """Return twice whether a hole shows stale contents. The two results differ only if the model allows zeros as
-        well as stale contents in the hole. In this case, the first result chooses zeros (False), and the second chooses
-        stale contents (True)."""
+        """Return whether a hole shows stale contents, for each of two ways to fill holes. If the model allows both
+        zeros and stale contents in the hole, the first way takes zeros (False), and the second takes stale contents
+        (True). Otherwise the two results are the same."""
         missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
             # A crash state does not show an earlier size, so that size need not have persisted.

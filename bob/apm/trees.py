@@ -38,8 +38,8 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
 
 
 def nodes(tree: ModelTree) -> Mapping[str, Node]:
-    """Return a model's tree in the form of an observed tree, without the root. As the inode number, each file has its
-    number in the workload's history plus one."""
+    """Return a model's tree in the form of an observed tree, without the root. The inode number of a file in the result
+    is the number of the file in the workload's history, plus one."""
     names = Counter(entry.thing for _path, entry in tree)
     return {
         path: Node(

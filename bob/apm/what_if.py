@@ -37,16 +37,17 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """The clauses of the new model that promise an order of two changes, but except syncs, which may break the
-        order. In the old model, each of these orders was promised without this exception."""
+        """The clauses that are only weakened. In the new model, such a clause promises an order of two changes with the
+        exception that a sync may break the order. In the old model, it promised the order without this exception."""
         return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Make the changes ``said`` in ``model``, one after the other, and return the old model and the new one, which has
-    the ``name``. If a change takes a clause away, it also takes away the stronger clauses that imply this clause.
-    Raises UsageError if a change is invalid, contradicts itself or changes nothing. It is also raised if several other
-    clauses together still imply a clause that a change takes away."""
+    """Change ``model``, and return the old model and the new one. ``said`` has the changes as the user wrote them,
+    which are made one after the other. ``name`` is the name of the new model. If a change takes a clause away, it also
+    takes away the stronger clauses that imply this clause. Raises UsageError if a change is invalid, contradicts itself
+    or changes nothing. Also raises UsageError if several other clauses together still imply a clause that a change
+    takes away."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         gives, takes = edit(words, frozenset(promised))
@@ -105,8 +106,8 @@ def _saying_more(clause: Clause) -> tuple[Clause, ...]:
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return ``clauses`` as few patterns, one a line, that :func:`clauses.matching` understands. If clauses differ only
-    in one word, one pattern has the different words as alternatives."""
+    """Return the names of ``clauses`` as a list of a few patterns, which :func:`clauses.matching` understands. If
+    clauses differ only in one word, one pattern has the different words as alternatives."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()

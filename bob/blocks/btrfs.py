@@ -23,8 +23,8 @@ _LONGEST_LIST = 26  # characters for the names of trees
 
 @dataclass(frozen=True, slots=True)
 class TreeBlock:
-    """One tree block in a write, and what the write changes in it. btrfs may store a tree block more than once.
-    ``copy`` is False for the first of these places, and True for any other."""
+    """One tree block in a write, and what the write changes in it. btrfs may store a tree block in several places.
+    ``copy`` is False for the block in the first of these places, and True for its copies in other places."""
 
     header: Any = field(repr=False)
     copy: bool

@@ -9,8 +9,9 @@ _DIRENT = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in for
 
 
 def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
-    """Return the names in a directory block with their inodes; None for any other block. In a directory block, the
-    chain of entries ends where the block ends. ``inodes`` is the number of inodes of the file system."""
+    """Return the names in a directory block, with the inode number of each. Return None if the block is not a directory
+    block. In a directory block, the chain of entries ends where the block ends. ``inodes`` is the number of inodes of
+    the file system."""
     found: dict[bytes, int] = {}
     at = 0
     while at < len(block):
@@ -30,7 +31,8 @@ def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
 
 
 def is_index(block: bytes) -> bool:
-    """Return whether a block is a root or node of a hashed directory's index, which looks like a chain of entries."""
+    """Return whether a block is a root or node of a hashed directory's index. The content of such a block looks like a
+    chain of directory entries."""
     first = _DIRENT.unpack_from(block)
     if first[0] == 0 and first[1] == len(block) and not first[2]:
         counts = form.DX_COUNT_LIMIT.parse(block[form.DX_NODE_AT :])

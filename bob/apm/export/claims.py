@@ -1,4 +1,5 @@
-"""Guarantees that programs want (*idioms*), as claims.toml declares them, and what a model says about each."""
+"""Guarantees that programs want (*idioms*). The file claims.toml declares them, and a model either gives an idiom or
+does not."""
 
 from functools import cache
 from pathlib import Path

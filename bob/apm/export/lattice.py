@@ -41,8 +41,8 @@ def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
 
 
 def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
-    """Return, for the index of each box, the indexes of the next stronger boxes: those that promise more, with no box
-    between."""
+    """Return, for the index of each box, the indexes of the next stronger boxes. A box is stronger than another if it
+    promises more, and it is the next if no third box lies between the two."""
     every = [with_weaker(box.promised) for box in found]
     above = {at: [other for other, one in enumerate(every) if promised < one] for at, promised in enumerate(every)}
     return {

@@ -97,8 +97,9 @@ def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
 
 
 def orders(model: Model) -> Iterator[Matrix]:
-    """Yield three matrices of the clauses that order two changes: for changes of the same file, of the same directory,
-    and of neither. A row stands for the kind of the earlier change, a column for the kind of the later one."""
+    """Yield three matrices of the clauses that order two changes. The first is for changes of the same file. The second
+    is for changes of the same directory, and the third for changes that have neither in common. A row stands for the
+    kind of the earlier change, a column for the kind of the later one."""
     for relation, (title, about) in _RELATIONS.items():
         rows = (
             (label(before), cells(model, clause_orders((before,), MODELLED_KINDS, (relation,))))
