@@ -1,8 +1,8 @@
 """Controls of bob's predictions. bob predicts the outcomes of most crash states without a mount. A control is a
 predicted state that bob mounts all the same, to compare the real outcome with the prediction. bob trusts no prediction
 before this comparison. For each outcome, the state that is easiest to explain is a control, since bob shows this state
-to the user if the outcome breaks a claim. The other controls are a random sample. The user sets its share of the
-predicted states."""
+to the user if the outcome breaks a claim. The other controls are a random sample of the predicted states. The user says
+how large this sample is."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,17 +56,17 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """The choice of the predicted states that bob mounts as controls. The ``effort`` sets the share of such states.
-    ``chosen`` has the numbers of the chosen states. ``leaves`` counts the controls of each leaf.
+    """The choice of the predicted states that bob mounts as controls. ``effort`` says what share of the predicted
+    states bob mounts. ``chosen`` has the numbers of the chosen states. ``leaves`` counts the controls of each leaf.
 
     A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). For each course, bob has
     mounted one state, and predicts that the other states of the course have the same outcome. A *leaf* is such a
     mounted state. The prediction is wrong if recovery depends on a sector whose read bob did not see. To find such a
     mistake, bob mounts the state that differs from the leaf in the most sectors.
 
-    bob prefers leaves without a control: a random state of all predicted states would hardly ever belong to a leaf with
-    few states. A mistake may also show in only one combination of sectors. So each leaf needs a second control, of any
-    state."""
+    bob prefers leaves without a control. If it drew at random from all predicted states, a leaf with few states would
+    hardly ever get a control. A mistake may also show in only one combination of sectors. So each leaf needs a second
+    control, of any state."""
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
@@ -79,15 +79,16 @@ class Controls:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` predictions to control. This is the share that the effort sets, but at least
-        ``LEAST``, including ``done`` controls that were chosen before. It is also at least ``outcomes``, the number of
-        outcomes without a control so far, up to twice ``LEAST``. So each new outcome can have one control."""
+        """Return how many of ``count`` predictions bob should test by a mount. This is the share that the effort sets,
+        but at least as many as are missing from ``LEAST``, after the ``done`` controls that were chosen before.
+        ``outcomes`` is the number of outcomes without a control so far. The result is also at least ``outcomes`` (at
+        most twice ``LEAST``), so that each new outcome can have one control."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Choose up to ``most`` of the predictions ``applied`` as controls, and return them. bob prefers predictions
-        from the leaf with the fewest controls. Among these, it prefers the outcome with the fewest controls, and then
-        the state that differs most from the mounted state."""
+        """Choose up to ``most`` of the predictions ``applied``, which bob wants to use, as controls, and return them.
+        bob prefers predictions from the leaf with the fewest controls. Among these, it prefers the outcome with the
+        fewest controls, and then the state that differs most from the mounted state."""
         left = list(applied)
         self.random.shuffle(left)  # chance decides between equals
         if most >= len(left):
@@ -111,8 +112,8 @@ class Controls:
         self, applied: Sequence[Prediction[Course]], count: int, done: int
     ) -> Iterator[tuple[Prediction[Course], bool]]:
         """Choose controls among ``applied``, predictions for courses whose states have only whole writes. ``count`` is
-        the number of all such courses, and ``done`` the number of controls that were chosen among single states before.
-        Yield each chosen prediction, with True if its leaf had a control before."""
+        the number of all such courses. Before the division into courses, bob predicted single states one by one, and
+        chose ``done`` controls among them. Yield each chosen prediction, with True if its leaf had a control before."""
         checked = set(self.leaves)
         outcomes = {one.outcome for one in applied} - self._outcomes.keys()
         for one in self.take(applied, self.wanted(count, len(outcomes), done)):

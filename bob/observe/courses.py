@@ -45,7 +45,7 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide cubes until cubes wait at ``most_open`` different gaps, or until the division has made ``steps``
+        """Divide cubes until ``most_open`` different gaps have cubes that wait, or until this call has made ``steps``
         smaller cubes. Return the number of cubes that the division made."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
@@ -71,7 +71,8 @@ class Courses:
 
     def give_up(self, steps: int) -> None:
         """Finish the division without further mounts. Make at most ``steps`` more cubes, and settle those whose outcome
-        bob knows already. Drop all open cubes: there may be ten thousand gaps, and each takes 4 KB of memory."""
+        bob knows already. Drop all open cubes, since there may be ten thousand gaps with such cubes, and each gap takes
+        4 KB of memory."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()
@@ -99,8 +100,8 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return the node of the tree of reads that follows ``gap``. There, bob continues to divide the states. If bob
-    still does not know what recovery reads after the gap, return ``gap``."""
+    """Return the node of the tree of reads that follows ``gap``. bob continues the division of the states at this node.
+    If bob still does not know what recovery reads after the gap, return ``gap``."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)
     return gap if gap.node.places is None and gap.node.outcome is None else gap.node

@@ -10,8 +10,8 @@ T = TypeVar("T")
 
 
 class Easiest(Generic[T]):
-    """The number of crash states, and the easiest of them, which has the least ``rank``. ``shown`` is the caller's data
-    of that state.
+    """The number of crash states, and the state with the least ``rank``, which is the easiest to explain. ``shown`` is
+    what the caller stored with that state.
 
     A rank is a tuple of ``before``, :func:`bob.crash.state.departure` (how hard the state is to explain) and ``after``.
     The caller chooses ``before`` and ``after``. If several states have the least rank, the first of them is kept."""

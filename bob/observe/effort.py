@@ -10,9 +10,9 @@ from bob.subject import DEFAULT_AUDIT
 @dataclass(frozen=True, slots=True)
 class Effort:
     """The limits of one exploration. ``budget`` is the largest number of mounts, and ``seed`` the seed of all random
-    draws. ``audit`` is the share (0 to 1) of states that bob mounts although it has predicted their outcomes, or knows
-    them from another workload. If ``predicting`` is False, bob mounts every state whose outcome it reports. If
-    ``closely`` is True, outcomes include everything that a program could see.
+    draws. bob can predict the outcome of a state, or know it from another workload. ``audit`` is the share (0 to 1) of
+    such states that bob mounts all the same, as a test. If ``predicting`` is False, bob predicts nothing, and mounts
+    every state whose outcome it reports. If ``closely`` is True, outcomes include everything that a program could see.
 
     A mixture is a set of torn states: each sector of data is from one of two observed states
     (:mod:`bob.observe.mixtures`). The function ``mixing`` gets two observations, and returns whether bob can judge

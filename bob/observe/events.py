@@ -19,8 +19,8 @@ class Bio(NamedTuple):
 
 
 class VolumeRead(NamedTuple):
-    """A read of the device that the layers (device-mapper or md) make. The bios that follow in the trace are those to
-    the disks into which the kernel translates it."""
+    """A read of the device that the layers (device-mapper or md) make. The kernel translates the read into bios to the
+    disks, which follow in the trace."""
 
     sector: int
     sectors: int

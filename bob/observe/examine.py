@@ -39,8 +39,8 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of ``rounds``, whose outcomes must all be trusted by now. If the kernel complained about a
-    state, mount that state again. Raises the errors of :meth:`Session.examine`."""
+    """Examine some outcomes of ``rounds``. Before this call, bob's controls must have confirmed all these outcomes. If
+    the kernel complained about a state, mount that state again. Raises the errors of :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]

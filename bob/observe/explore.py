@@ -42,21 +42,24 @@ def explore(
     checkers: HostCheckers | None = None,
     evidence: EvidenceStates | None = None,
 ) -> Observations:
-    """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
+    """Find the outcomes of crash states of ``plan``, by mounts in the agent's guest. ``effort`` limits the number of
+    mounts.
 
-    First come single states of whole writes, up to half of the budget. For a file system whose recovery ``forgets``
-    what it has read (:mod:`bob.observe.predict`), this is a tenth of the budget. Then come all legal states of whole
-    writes, if they do not take too many mounts, and then single torn states. ``plan`` may begin later in the trace, but
-    the states in the result are numbered as in the whole trace. After each step, bob calls ``told`` with the number of
-    single states that the step has completed.
+    bob first draws states of whole writes, one by one, and spends up to half of the mounts on them. Then it explores
+    all legal states of whole writes in groups, if that does not take too many mounts. Then it draws torn states, one by
+    one. After each step, bob calls ``told`` with the number of drawn states that the step has completed. ``plan`` may
+    begin later in the trace, but the states in the result are numbered as in the whole trace. Recovery *forgets* a
+    block if the disk after recovery is the same, whatever the block contained before (:mod:`bob.observe.predict`). For
+    file systems with such a recovery, the first step gets only a tenth of the mounts.
 
     ``sights`` has the outcomes of disks that bob mounted for other workloads. A crash state with the same disk needs no
-    mount. The exploration adds the disks that it mounts to ``sights``, unless recovery forgets. If the guest is lost,
-    the result says so.
+    mount. The exploration adds the disks that it mounts to ``sights``, except for file systems whose recovery forgets
+    blocks. If the guest is lost, the result says so.
 
     With ``checkers``, the host may run the file system's check instead of the guest
-    (:class:`bob.observe.session.Session`). To control the host, the guest itself then recovers a sample of the states.
-    It also recovers all states that show violations, which the function ``evidence`` returns.
+    (:class:`bob.observe.session.Session`). To verify the host's results, the guest itself recovers a sample of these
+    states again. The guest also recovers each state that shows a violation to the user. The function ``evidence``
+    returns these states.
 
     The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. Two
     outcomes that bob could not see completely may look alike, and still differ."""

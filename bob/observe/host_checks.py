@@ -1,5 +1,5 @@
 """Recovery of crash states on the host. Some file systems recover by a command, their check, which a boot runs before
-the mount. Here the host runs this command.
+the mount. With this module, bob runs this command on the host instead of in a guest.
 
 A sandbox runs the command, from the same image as the guest's (:mod:`bob.agent.inside.host_checks`). A guest then
 mounts the recovered disk. Several states may lead to the same recovered disk, which needs only one mount. As a control,
@@ -117,8 +117,9 @@ class GuestPayload:
             self._known, self._end = end, self._end + end - first
 
     def runs(self, delta: Sequence[ByteRun]) -> list[ByteRun]:
-        """Translate ``delta``, the recipe of a state, for the guest. Each run in it refers to a position in the
-        composer's payload. Return runs that refer to the position of the same contents in the guest's payload."""
+        """Translate ``delta``, the recipe of a state, for the guest. A run is an item of the recipe, which copies bytes
+        from a position of the payload. The positions in ``delta`` are those in the composer's payload. The positions in
+        the returned runs are those of the same contents in the guest's payload."""
         if not self._parts or all(first == place for first, _end, place in self._parts):
             return list(delta)
         placed: list[ByteRun] = []

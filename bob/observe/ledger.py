@@ -56,14 +56,14 @@ class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
     In the guest, a disk in memory, the scratch image, contains the states one after the other. After each state, bob
-    undoes its changes. An *audit* tests that the scratch image then equals its base image. After a successful audit,
-    bob trusts all outcomes that it has seen for this workload. After :meth:`believe_all`, it trusts all other outcomes,
-    too. ``outcomes`` has only trusted outcomes.
+    undoes its changes. An *audit* tests, after a batch of mounts, that the scratch image equals its base image again.
+    After a successful audit, bob trusts all outcomes that it has seen for this workload. After :meth:`believe_all`, it
+    trusts all other outcomes, too. ``outcomes`` has only trusted outcomes.
 
     ``here`` has the states that were mounted for this workload. ``mounted`` also has the states whose disk was mounted
-    for another workload; which of two workloads comes first depends on chance. ``on_host`` has the states that the host
-    has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`. ``only_on_host`` has all states that the host
-    has recovered and no guest."""
+    for another workload. Workloads run at the same time, so chance decides for which of them a shared disk is mounted.
+    ``on_host`` has the states that the host has recovered since the last :meth:`bob.observe.rounds.Rounds.settle`.
+    ``only_on_host`` has all states that the host has recovered and no guest."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}
@@ -129,7 +129,8 @@ class LedgerMounts:
         self.outcomes.update(self._ledger.found)
 
     def believe_own(self) -> None:
-        """Distrust all outcomes that bob predicted, or knows from another workload. Also distrust the outcomes of
-        states that only the host has recovered."""
+        """Keep only the outcomes that this workload's mounts showed, since bob no longer trusts other outcomes. This
+        drops outcomes that bob predicted, or knows from another workload, and outcomes of states that only the host has
+        recovered."""
         own = self.here - self.only_on_host
         self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in own}

@@ -1,12 +1,12 @@
-"""The disk that a crash state leaves after recovery, observation and unmount. For some file systems, bob compares such
-disks: their recovery *forgets*, that is, it replaces a block that it has read, so the old content no longer matters
-(:mod:`bob.observe.predict`).
+"""The disk that a crash state leaves after recovery, observation and unmount. bob compares such disks only for file
+systems whose recovery *forgets*. Such a recovery replaces blocks that it has read, so their old contents no longer
+matter (:mod:`bob.observe.predict`).
 
 A *stretch* is a run of neighbouring sectors that the same writes of the recording change. The description of a disk has
-the content of each stretch that recovery changed, and digests of the writes outside of stretches. The *exempt*
-area is the file system's log, which is not needed after recovery. So two kinds of writes in this area do not count:
-writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random number
-at its unmount."""
+the content of each stretch that recovery changed, and digests of the writes outside of stretches. The *exempt* area is
+the file system's log, which is not needed after recovery. So bob ignores the content of two kinds of writes to this
+area: writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random
+number at its unmount."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Stretches:
     ``LONGEST`` sectors are left out.
 
     ``forgettable`` has a truth value for each of these sectors: whether the sector is in a stretch outside of the
-    ``exempt`` area, the log. In the log nothing is forgettable, since one part of a log block decides whether recovery
-    uses another part."""
+    ``exempt`` area, the log. A sector of the log is never forgettable, since one part of a log block decides whether
+    recovery uses another part."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt

@@ -1,10 +1,11 @@
 """Mixtures: sets of torn states whose files have some sectors from before a write and some from after it.
 
-When bob reads the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it decides
-some bytes of a file, and nothing else. Suppose that bob knows two states that differ only in such sectors. Now take
-each of these sectors from either the first or the second state. The result is another state, whose tree differs from
-the known trees only in the bytes of these sectors. So bob knows this tree without a mount. All such states together are
-a *mixture*. bob can count them exactly, since each sector is a part of a write (:mod:`bob.crash.units`).
+When bob reads the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it becomes
+some bytes of a file, and has no other influence on the outcome. Suppose that bob knows two states that differ only in
+such sectors. Now take each of these sectors from either the first or the second state. The result is another state,
+whose tree differs from the known trees only in the bytes of these sectors. So bob knows this tree without a mount. All
+such states together are a *mixture*. bob can count them exactly, since each sector is a part of a write
+(:mod:`bob.crash.units`).
 
 A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
 sector behind the end of the file, in the same block and write, may pass through, too, since no file shows it. These
@@ -15,9 +16,9 @@ bob mounted for other reasons count as rows, too. If a row does not have the pre
 read other places, bob drops the mixture. Beside the rows, bob mounts random states of the mixture. If such a state does
 not have its predicted tree, a control has failed.
 
-Suppose that the rows show that a sector passes through, both with its content from before and with that from after.
-Then bob assumes that it passes through whatever content the other sectors have. The file systems ext2, ext3, ext4 and
-xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it."""
+Suppose that a sector passed through in rows with its old content, and in rows with its new content. Then bob assumes
+that it passes through in every state of the mixture, whatever the other sectors contain. The file systems ext2, ext3,
+ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it."""
 
 from __future__ import annotations
 
@@ -56,8 +57,8 @@ CourseKey = tuple[int, int, bytes]
 @dataclass(frozen=True, slots=True, eq=False)
 class CourseEnd:
     """The end of a course of recovery (what recovery reads, in order). The course leads to outcome number ``outcome``,
-    and state number ``source`` was the first to show this. ``read`` has the content of each sector that decided the
-    course, and ``UNREAD`` for each other sector."""
+    and state number ``source`` was the first to show this. ``read`` has the content of each sector that recovery read
+    in this course, and ``UNREAD`` for each other sector."""
 
     outcome: int
     source: int
@@ -111,8 +112,8 @@ class Mixture:
 
     @property
     def every(self) -> int:
-        """The mask that has all parts of the mixture: a number with a bit for each of ``parts``. In a mask, bit n
-        stands for ``parts[n]``."""
+        """The mask with the bits of all parts of the mixture. A mask is a number, and its bit n stands for
+        ``parts[n]``."""
         return (1 << len(self.parts)) - 1
 
     def kept(self, contents: Contents) -> int | None:
@@ -153,7 +154,7 @@ class Mixtures:
 
     def worth(self, taken: Sequence[Mixture]) -> list[tuple[Mixture, int]]:
         """Return mixtures that are worth their mounts, the largest first. They do not overlap the mixtures ``taken``.
-        Each is in a pair with the number of torn states that the mixture adds to the known courses."""
+        Each mixture is paired with the number of its torn states that belong to no known course."""
         leaves = self._leaves() or []
         legal = self._plan.nothing_explored().legal_torn
         possible: dict[bytes, Mixture] = {}
@@ -169,11 +170,13 @@ class Mixtures:
 
     @property
     def is_possible(self) -> bool:
-        """Whether there are so few courses that bob can compare each mixture with all of them."""
+        """Whether bob can search for mixtures. It cannot if there are too many courses to compare each mixture with all
+        of them, or if recovery forgets blocks that it reads."""
         return self._leaves() is not None
 
     def more(self, mixture: Mixture) -> int | None:
-        """Return how many torn states ``mixture`` adds to those of the known courses. Return None if bob cannot say."""
+        """Return how many torn states of ``mixture`` belong to no known course. Return None if bob cannot count
+        them."""
         leaves = self._leaves()
         return None if leaves is None else self._more(mixture, leaves)
 
@@ -197,8 +200,9 @@ class Mixtures:
         return next((legal.some(cube) for cube in some if legal.count(cube)), None)
 
     def is_shown(self, mixture: Mixture, state: CrashState, outcome: int) -> bool:
-        """Return whether ``outcome`` is what the mixture predicts for ``state``. The predicted outcome is that of the
-        mixture's leaf, but the free sectors of its files have the content that they have in ``state``."""
+        """Return whether ``outcome`` is what the mixture predicts for ``state``. The predicted outcome is the outcome
+        of the mixture's leaf, with one change: in the files, the bytes from free sectors are the bytes of these sectors
+        in ``state``."""
         wanted, found = (json.loads(self._findings.found[number]) for number in (mixture.leaf.outcome, outcome))
         if found["tree"] is None or found["tree"].keys() != wanted["tree"].keys():
             return False
@@ -367,10 +371,10 @@ def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] |
     two bits, all rows together must have all four combinations 00, 01, 10 and 11. Return None if there are more than
     ``MOST_PARTS`` bits.
 
-    The row with only zeros comes first, and then the row with only ones, unless they are in ``have``. The further rows
-    must show, for any two bits, the first without the second, and the second without the first. The *word* of a bit is
-    the set of rows with this bit. So no bit's word may contain the word of another bit. With k rows, there are C(k,
-    k/2) such words (Sperner's theorem). Rows that ``have`` makes unnecessary are left out."""
+    The row with only zeros comes first, and then the row with only ones, unless they are in ``have``. For any two bits,
+    the further rows must include a row with only the first of them, and a row with only the second. The *word* of a bit
+    is the set of rows with this bit. So no bit's word may contain the word of another bit. With k rows, there are C(k,
+    k/2) such words (Sperner's theorem). The result lacks rows that are not needed because of ``have``."""
     if count > MOST_PARTS:
         return None
     pure = [mask for mask in (0, (1 << count) - 1) if mask not in have]
@@ -391,7 +395,8 @@ def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] |
 
 def _needed(rows: Sequence[int], missing: NDArray[np.bool_], count: int) -> list[int]:
     """Return some of ``rows`` that together show all pairs of bits that are True in the table ``missing``. A row shows
-    a pair if it has the first bit and lacks the second. The row that shows the most pairs comes first."""
+    an ordered pair of bits if it has the first bit and lacks the second. The row that shows the most pairs comes
+    first."""
     found, left = list[int](), {row: _differing(row, count) for row in rows}
     while missing.any():
         best = max(left, key=lambda row: int((missing & left[row]).sum()))

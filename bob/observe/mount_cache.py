@@ -54,9 +54,9 @@ class OutcomeCollector:
         self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Add new outcomes from the guest, which reports each outcome and each content only once. ``found`` has the
-        outcomes. ``contents`` has the new contents of files, one after the other, and ``lengths`` has their lengths
-        (bytes)."""
+        """Add the outcomes that are new in a report of the guest. The guest reports each outcome and each content only
+        once. ``found`` has the outcomes. ``contents`` has the new contents of files, one after the other, and
+        ``lengths`` has their lengths (bytes)."""
         self._told_contents += map(self._content, split(contents, lengths))
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 

@@ -27,7 +27,7 @@ class Node:
 
     None stands for an unknown ``mode`` (permission bits), ``uid``, ``gid`` or ``mtime``, if stat failed, or if an older
     version of bob made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. The
-    value 0 stands for every time after the base image was made. ``flags`` (chattr's flags) and ``project`` (the project
+    value 0 stands for every time after bob made the base image. ``flags`` (chattr's flags) and ``project`` (the project
     ID) are 0 unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
 
     kind: str
@@ -61,8 +61,8 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """The observed part of ``bob.workload.history.Inode.attributes``. It lacks the time of modification if that is
-        unknown, or was set after the base image was made."""
+        """The observed part of ``bob.workload.history.Inode.attributes``. It lacks the time of modification if this
+        time is not known, or is later than the time when bob made the base image."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)
@@ -164,8 +164,8 @@ CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", 
 
 
 def shape(outcome: str) -> str | None:
-    """Return the tree in an outcome of :class:`OutcomeTable`, without the fields ``CONTENTS`` of each file. Return None
-    if the state did not mount."""
+    """Return the tree in an outcome of :class:`OutcomeTable` as JSON. Leave out the fields that depend on a file's
+    contents (``CONTENTS``). Return None if the state did not mount."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:
         return None

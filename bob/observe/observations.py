@@ -51,8 +51,8 @@ class ExploredState(NamedTuple):
 class MixedStates(NamedTuple):
     """Torn states of one mixture (:mod:`bob.observe.mixtures`). ``states`` is their number. States that an explored
     state represents are not counted again. ``rows`` are the indexes of some explored states. The torn states have the
-    same tree as these explored states, but for the data in files. There, each sector is as in the first or as in the
-    second of ``rows``."""
+    same tree as these explored states, but for the data in files. In this data, each sector is equal to that sector in
+    the first of ``rows``, or to that sector in the second."""
 
     states: Count
     rows: tuple[int, ...]
@@ -93,9 +93,9 @@ class Observations:
     troubles that also occur on a disk without any write of the recording. ``passing`` has complaints that the kernel
     did not repeat on another mount.
 
-    ``coverage`` counts the explored states, without the states of ``mixtures``. Only claims that bob judges sector by
-    sector may count these, too. ``unknown_torn`` has reasons why bob does not know the outcomes of torn states, from a
-    sample. It is empty if ``coverage`` has most torn states."""
+    ``coverage`` counts the explored states, without the states of ``mixtures``. Only for claims that bob can judge
+    sector by sector, the states of ``mixtures`` count, too. ``unknown_torn`` has reasons why bob does not know the
+    outcomes of torn states, from a sample. It is empty if ``coverage`` has most torn states."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable
