@@ -40,11 +40,11 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The possible values of an option that are parsed by a function of the option. This function, ``read``, takes what
-    the user gave (a word or a path) and the name of the option. It returns the value, or raises UsageError. The
-    function ``offered`` takes the options that the user gave so far, and returns the words that a shell may offer as
-    completions. If no word fits, and ``files`` is "file" or "dir", the shell offers paths of this kind. In help texts,
-    ``name`` stands for the value."""
+    """The possible values of an option, if a function parses them. This function, ``read``, takes what the user gave (a
+    word or a path) and the name of the option. It returns the value, or raises UsageError. The function ``offered``
+    takes the options that the user gave so far, and returns the words that a shell may offer as completions. If no word
+    fits, and ``files`` is "file" or "dir", the shell offers paths of this kind. In help texts, ``name`` stands for the
+    value."""
 
     read: Callable[[Any, str], Any]
     offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
@@ -57,12 +57,12 @@ Values = Range | Choice | ExistingPath | Words
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` limits the possible values.
-    ``words`` is the text that help shows as the default, if bob does something without the option that no value
-    describes. A user may set another default in bob.toml under the key ``setting``; if ``setting`` is empty, there is
-    no such key. ``alone`` is the value if the user gives the flag without a value, as in ``--recovery-crashes``.
-    ``python`` is the help text for users of the Python interface, if it is not the same as ``help``. A ``renewable``
-    option may be used together with --resume."""
+    """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` limits the possible values. If help
+    cannot show bob's default as a value, ``words`` is the text that help shows for the default. A user may set another
+    default in bob.toml under the key ``setting``; if ``setting`` is empty, there is no such key. ``alone`` is the value
+    if the user gives the flag without a value, as in ``--recovery-crashes``. ``python`` is the help text for users of
+    the Python interface, if it is not the same as ``help``. A ``renewable`` option may be used together with
+    --resume."""
 
     flag: str
     metavar: str
@@ -88,9 +88,9 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, to be written in place of the default of a parameter. Without
-    ``default``, the default is None if the value may be None, () if the option takes several values, and False for a
-    flag. Any other option without ``default`` is required."""
+    """Return the declaration of an :class:`Option`, which a function's signature has in place of a parameter's default.
+    If ``default`` is not given, the default is None if the value may be None, () if the option takes several values,
+    and False for a flag. Any other option without ``default`` is required."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
@@ -131,7 +131,8 @@ class Parameter:
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return the parameters that ``function`` (or a group) declares, including those of its groups."""
+    """Return all parameters that declare options in the signature of ``function``, or in the fields of a group. If a
+    parameter has a group as its type, return the parameters of that group in its place."""
     found: list[Parameter] = []
     for name, (kind, declared) in _declarations(function).items():
         if declared is not None:

@@ -49,8 +49,8 @@ class ReadNode:
     """A node of the tree of reads. It stands for all states whose reads so far had the same contents, apart from
     contents that recovery has forgotten. In all these states, recovery next reads the sectors ``places`` (indexes). A
     node with ``places`` has a child for each content that recovery found there (``by_content``). If the node
-    ``forgets``, several contents lead to one child. A node without further reads has an ``outcome``; ``source`` is the
-    number of the mounted state that gave this outcome."""
+    ``forgets``, several contents may lead to the same child. A node without further reads has an ``outcome``;
+    ``source`` is the number of the mounted state that gave this outcome."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
@@ -78,9 +78,10 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. In two states at one
-    node, recovery may have read different sectors, or read them in another order: bob assigns states to nodes by their
-    contents alone. ``forgets`` is True if several contents lead to one child somewhere in the tree."""
+    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. bob assigns each state
+    to a node by the state's contents alone. So two states may belong to one node although recovery read different
+    sectors in them, or read the sectors in another order. ``forgets`` is True if several contents lead to one child
+    somewhere in the tree."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()
@@ -112,8 +113,8 @@ class ReadTree:
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
         """Add the mounted state with number ``source``, with the ``outcome`` of its recovery. ``read`` has the sectors
-        that it read, in order; none occurs twice. ``left`` says what recovery left on the disk (None: the file system
-        forgets nothing). Raises Contradiction if a state with the same reads had another outcome."""
+        that recovery read, in order; no sector occurs twice. ``left`` says what recovery left on the disk (None: the
+        file system forgets nothing). Raises Contradiction if a state with the same reads had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
@@ -177,8 +178,9 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
     """Return what each access read: one array for each access, with indexes into ``sectors`` (which ascend). The arrays
-    are in the order in which recovery used the data. A sector counts only at its first access, and only if that access
-    read it. An access without such a sector is left out."""
+    are in the order in which recovery used the data. A sector is only in the array of the first access to it, if that
+    access is a read. So a sector that was written first is in no array. Accesses whose arrays would be empty are left
+    out."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

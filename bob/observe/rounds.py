@@ -130,8 +130,8 @@ class Rounds:
         self.controls.chosen.update(number for number, one in applied.items() if one is None)
 
     def check(self, states: Sequence[CrashState]) -> None:
-        """Choose some of the observed ``states`` whose outcome was predicted, or all if they are few. :meth:`settle`
-        mounts them."""
+        """Choose some of the observed ``states`` whose outcome was predicted, or all of these if they are few, as
+        controls. :meth:`settle` mounts the chosen states."""
         wanted = set(states)
         known = enumerate(self.ledger.states)
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
@@ -167,8 +167,8 @@ class Rounds:
         """Find mixtures until the outcomes of most torn states are known. A mixture (:mod:`bob.observe.mixtures`) is a
         set of torn states that differ only in sectors of file data. The search makes at most as many mounts as a sixth
         of the budget, and at most as many as bob has already made for this workload. Raises the errors of
-        :meth:`observe`. Raises Misprediction if, in a mounted state of a mixture, a file does not have the bytes of its
-        sectors on the disk."""
+        :meth:`observe`. Raises Misprediction if bob mounts a state of a mixture, and a file does not have the bytes
+        that its sectors have on the disk."""
         if self._effort.mixing is None or self.known.forgets or self._session.forgets:
             return
         chance = Random(f"{self._effort.seed} mixtures")
@@ -244,8 +244,8 @@ class Rounds:
     def _mix(self, found: Mixtures, mixture: Mixture, rows: Sequence[CrashState], chance: Random) -> int:
         """Mount the states ``rows`` of ``mixture``, and then random states of it. If each mounted state has the tree of
         files that the mixture predicts, add the mixture to those that bob uses for predictions. Return the number of
-        mounts. In this number, all random states together count as one mount. The effort's ``audit`` says how many
-        random states bob mounts, and the budget of mixtures pays for one of them only."""
+        mounts. In this number, all random states together count as one mount: the user chose the number of these tests
+        by the effort's ``audit``, so they do not use up the budget for mixtures."""
         assert self._effort.mixing is not None
         mounted = len(rows)
         pure = [state for state in rows if self._is_pure(mixture, state)]
@@ -293,9 +293,8 @@ class Rounds:
 
     def _shows(self, found: Mixtures, mixture: Mixture, numbers: Iterable[int]) -> bool:
         """Return whether the mounted states with these ``numbers``, which are in ``mixture``, agree with its
-        predictions. In each state, the files must have the bytes that the state has in their sectors on the disk. Also,
-        the reads that decided the course of recovery must be of the same sectors as in the mixture's leaf, the mounted
-        state that bob derived it from."""
+        predictions. In each state, each file must have the bytes that its sectors have on the disk. Also, recovery must
+        depend on the same sectors as in the mixture's leaf, the mounted state that bob derived the mixture from."""
         return all(
             self._is_shown(found, mixture, number) and found.reads_alike(mixture, self.ledger.states[number])
             for number in numbers
@@ -356,7 +355,7 @@ class Rounds:
     def look_around(self, counts: StateCounts) -> None:
         """Predict the outcomes of neighbours of the easiest states (:meth:`count`). A neighbour differs in one write
         from such a state, so it shows whether that write decides the outcome. In ``counts``, a neighbour gets the
-        number 0: it is already counted with its outcome."""
+        number 0, because another explored state already stands for it."""
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [
@@ -391,8 +390,8 @@ class Rounds:
         self.mounts.believe_all()
 
     def control(self, numbers: Sequence[int]) -> None:
-        """Let the guest recover states that the host has recovered, and compare. Raises the errors of
-        :meth:`observe`."""
+        """Verify states that the host has recovered: let the guest recover them again, and compare the outcomes. Raises
+        the errors of :meth:`observe`."""
         if numbers:
             for number, mounted in self.mounts.mount(numbers, audit=True, anew=numbers, in_guest=True).items():
                 if mounted.outcome != self.ledger.found[number]:
@@ -442,9 +441,10 @@ class Rounds:
         return [number for number in numbers if number is not None]
 
     def _worth(self, courses: Courses) -> int:
-        """Return how many mounts a full division may take. If the file system is one that forgets what was on the disk
-        (:mod:`bob.observe.predict`), return twice the budget. For any other file system, bob estimates the mounts.
-        Return three times the budget if the estimate is at most twice the budget, and otherwise 0."""
+        """Return how many mounts a full division may take. For file systems whose recovery forgets old contents of
+        blocks (:mod:`bob.observe.predict`), return twice the budget. For other file systems, bob estimates how many
+        mounts the division takes. Return three times the budget if the estimate is at most twice the budget, and
+        otherwise 0."""
         budget = self._effort.budget
         if self._session.forgets:
             return 2 * budget
@@ -503,9 +503,9 @@ class Rounds:
         return number
 
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
-        """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. Any other state has a
-        first read that finds a content which no mounted state had there. For each such read and content, return one
-        state. Without predictions, return all states."""
+        """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. In each remaining
+        state, recovery reads, at some point, a content that no mounted state had there. For each first such read and
+        its content, return one state. Without predictions, return all states."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}
@@ -532,8 +532,9 @@ class Rounds:
             raise self._mispredicted(number, found.one, found.other) from None
 
     def _speaks_for_itself(self, number: int, outcome: int) -> int:
-        """Return 1 if the state was mounted and has another outcome than the other states of its course: bob repaired
-        it. Otherwise return 0: the state counts with its course."""
+        """Return 1 if the mounted state has another outcome than the other states of its course, which is possible only
+        because bob repaired it. Return 0 if the state has the outcome of its course, and can be counted with the
+        course."""
         found = self.ledger.found[number]
         if found != outcome and not self._session.findings.repaired(found):
             raise self._mispredicted(number, outcome, found)

@@ -58,8 +58,9 @@ class Session:
     include everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a sandbox on
     the host runs the file system's check if it can, and the guest mounts each recovered disk once.
 
-    The recipe of a state is its *delta*: a list of runs of sectors, whose contents are in the ``payload``. Later calls
-    may add contents to the payload, but never change those that it has."""
+    The recipe of a state is its *delta*. It lists runs of sectors, and for each run the position of its content in the
+    ``payload``, one long sequence of bytes. Later calls may add contents to the payload, but never change those that it
+    has."""
 
     def __init__(
         self,
@@ -219,8 +220,8 @@ class Session:
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
         """Return the part of a mounted state that sessions for other workloads may use. Return None if the kernel read
-        blocks ahead. In that case, this session knows for its watched sectors whether recovery used them, but for no
-        others. So sessions that watch other sectors cannot predict from the state."""
+        blocks ahead. In that case, this session knows whether recovery used the sectors that this session watches, but
+        does not know it for other sectors. So sessions that watch other sectors cannot predict from the state."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:
@@ -259,7 +260,8 @@ class Session:
 
 
 def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
-    """Return a session for any state of ``case``. ``closely`` is as in :class:`Session`."""
+    """Return a session that can mount each crash state of ``case``. If ``closely``, outcomes include everything that a
+    program could see."""
     composer = case.plan.composer
     return Session(agent, case.subject, case.base, composer.floor_delta(), composer.payload_since(0), closely=closely)
 

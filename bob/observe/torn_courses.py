@@ -23,8 +23,8 @@ MOST_CUBES = 64
 
 
 class TornCourses:
-    """A search for the courses of torn states. ``alone`` is about each sector that differs between crash states
-    (``Composer.sectors``): it has the number of the part that writes to the sector, or -1 if several writes do."""
+    """A search for the courses of torn states. ``alone`` has a number for each sector that differs between crash states
+    (``Composer.sectors``). It is the number of the only part that writes to the sector, or -1 if several writes do."""
 
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
@@ -103,8 +103,8 @@ class TornCourses:
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
     """Divide ``cube``, and yield the cubes whose states have ``content`` in one sector. ``layers`` are the writes to
-    that sector, the last one first, each as a part and the number of its content. The last of them that is on the disk
-    decides the sector's content."""
+    that sector, from the last to the first, each as the number of a part and the number of its content. Of the writes
+    that are on the disk, the last one decides the sector's content."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

@@ -102,7 +102,8 @@ class CheckerAnswers(Generic[K]):
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
         """Note an answer of the checker, and return whether it is the first for this tree. A check that did not end in
-        time also gives an answer. If a later check of the same tree ends in time, its answer replaces that one."""
+        time also gives an answer. If a later check of the same tree ends in time, its answer replaces the earlier
+        answer."""
         self.count += 1
         known = self.answers.get(tree)
         if known is None or known.code is None:

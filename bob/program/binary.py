@@ -36,9 +36,10 @@ class Binary:
         return self._lines[place].place if place >= 0 and at < self._lines[place].end else ""
 
     def is_in_function(self, offset: int, distance: int) -> bool:
-        """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``.
-        The answer may be no, because a tool may have taken the name of the nearest symbol before the code. Most
-        libraries have symbols only for their exported functions, so the code may belong to another function."""
+        """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``. A
+        tool such as strace names code by the nearest symbol before it, at this ``distance``. The answer is False if
+        this name is wrong: most libraries have symbols only for their exported functions, so the code may belong to
+        another function."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 

@@ -21,7 +21,7 @@ _HINT = "bob app new NAME writes a program's folder to start from"
 class ProgramDeclaration(Declaration, frozen=True):
     """The content of an ``app.toml``. ``like`` is the path of another program's folder; the program has all files of
     that folder, too. ``files`` and ``scripts`` are further files of the program, as a map from path to content. Only
-    those in ``scripts`` are executable."""
+    the files in ``scripts`` are executable."""
 
     about: str = ""
     like: str = ""
@@ -51,7 +51,7 @@ class ProgramDeclaration(Declaration, frozen=True):
 
 
 def load(folder: Path) -> Program:
-    """Return the program in ``folder``. Raises UsageError for a mistake."""
+    """Return the program in ``folder``. Raises UsageError if the user made a mistake in its files."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a directory", hint=_HINT)
     if not (folder / DECLARATION).is_file():

@@ -63,8 +63,8 @@ class Paths:
 
     def opened(self, call: SystemCall, place: int) -> None:
         """Compare the name that a call opened (its argument at index ``place``) with the path of the file that the
-        kernel opened. If only the path of the file is below the root, the name leads there through a symbolic link that
-        bob does not see. In that case, note the name."""
+        kernel opened. If the file is below the root, but the name is not, then the name leads below the root through a
+        symbolic link that bob does not see. In that case, note the name."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -102,7 +102,7 @@ class Paths:
             own.path = self._resolved(named, follows=True)
 
     def umask(self, pid: int) -> int:
-        """Return the permission bits that a process removes from new files."""
+        """Return the umask of a process: the permission bits that new files do not get."""
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
@@ -117,8 +117,8 @@ class Paths:
                     break
 
     def _of_process(self, pid: int, path: str) -> str:
-        """Return ``path``, but replace a name in /proc that stands for an open file or a working directory. The path of
-        that file or directory takes its place."""
+        """Return ``path``. If it is a name in /proc that stands for an open file or a working directory, return the
+        path of that file or directory instead."""
         if found := _OPEN.fullmatch(path):
             named = found["process"]
             there = self._open_at(int(named) if named and named.isdigit() else pid, int(found["number"]))

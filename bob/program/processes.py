@@ -20,8 +20,8 @@ class PerProcess(Generic[T]):
         self._of: dict[int, T] = {}
 
     def of(self, pid: int) -> T:
-        """Return the state of a process. strace may list calls of a child before the call that created the child; this
-        works for such a child, too."""
+        """Return the state of a process. strace may list calls of a child before the call that created the child. This
+        method works even then."""
         if pid not in self._of:
             made = self._made.get(pid)
             if made is None or made.pid == pid:  # the pid was reused, so the process seems to be its own parent

@@ -18,11 +18,11 @@ EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all 
 
 class Pace(StrEnum):
     """The pace of a program under test. It decides what the kernel makes durable between two calls. At full speed, ext4
-    commits the directory entries that consecutive calls changed in one transaction. So after a crash, either all of
-    these changes are on the disk or none. UNDISTURBED: the program runs at full speed, without other work. SLOW: it
-    waits for :meth:`delay` after each call that changes or syncs something, so the kernel's timers fire. SLOWER: after
-    each such call, it waits until the file system has committed by itself. BUSY: it waits for a short time, while
-    another process syncs a file of its own."""
+    usually puts the directory changes of consecutive calls into one transaction. So after a crash, either all of these
+    changes are on the disk or none. UNDISTURBED: the program runs at full speed, without other work. SLOW: it waits for
+    :meth:`delay` after each call that changes or syncs something, so the kernel's timers fire. SLOWER: after each such
+    call, it waits until the file system has committed by itself. BUSY: it waits for a short time, while another process
+    syncs a file of its own."""
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"
@@ -52,8 +52,9 @@ class Pace(StrEnum):
         return self is Pace.BUSY
 
     def of(self, configuration: str) -> str:
-        """Return the name under which bob reports its results for a program. It consists of ``configuration`` (the name
-        of the file system with its options) and, unless it is UNDISTURBED, this pace."""
+        """Return the name that bob's reports give to the results of a program at this pace. It consists of
+        ``configuration`` (the name of the file system with its options) and of this pace, unless the pace is
+        UNDISTURBED."""
         return configuration if self is Pace.UNDISTURBED else f"{configuration}-{self.value}"
 
 
@@ -68,11 +69,11 @@ class ProgramFile:
 class Program:
     """A program under test. ``device`` is the size of the device (bytes; 0: the file system's default), and ``seconds``
     the time limit of a script (guest's clock). To test the checker, bob damages the files that the program left at its
-    end. Each name in ``must_fail`` is that of a script that damages them, or :data:`EMPTIED`. The checker must refuse
-    each damaged state. ``packages`` are Debian packages.
+    end. Each item of ``must_fail`` is the name of a script that damages these files, or is :data:`EMPTIED` (bob removes
+    all files). The checker must refuse each damaged state. ``packages`` are Debian packages.
 
     ``logs`` and ``frames`` are shell patterns. Files whose paths match a pattern in ``logs`` are log files of the
-    program. Models of file systems say nothing about them: in each tree that a model allows, the log files are as they
+    program. Models of file systems leave these files out. In each tree that a model allows, the log files are as they
     were before the program ran. For each call, bob reports one function of the call's stack as the caller. It is the
     innermost function whose name, or whose binary file's name, matches a pattern in ``frames``."""
 

@@ -34,8 +34,9 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
 
 
 def caller(stack: Sequence[str]) -> str:
-    """Return the innermost named function outside system libraries, with its source line (:func:`located`) or else its
-    file. Return "" if no frame has such a function, or if an interpreter made the call."""
+    """Return the innermost function of ``stack`` that has a name and is not in a system library. The function comes
+    with its source line, if known, and otherwise with its file. Return "" if no frame has such a function, or if an
+    interpreter made the call."""
     for frame in stack:
         found = _FRAME.fullmatch(frame)
         if found is None:
@@ -51,7 +52,8 @@ def caller(stack: Sequence[str]) -> str:
 
 
 def function_of(frame: str) -> tuple[str, str]:
-    """Return the file and the function of a frame. For an unnamed function, the frame itself stands in its place."""
+    """Return the file and the function of a frame. If the frame has no function name, return the text of the frame in
+    place of the function."""
     found = _FRAME.fullmatch(frame)
     return (found["file"], found["symbol"] or frame) if found else ("", frame)
 
@@ -116,8 +118,8 @@ _PLACE = re.compile(r"(?P<file>[^()]*)\(.*\) \[0x(?P<offset>[0-9a-f]+)\]")
 
 
 def located(calls: Sequence[SystemCall], program: Program, home: str) -> tuple[SystemCall, ...]:
-    """Return ``calls`` with source lines added to frames in the ``program``'s own binaries. The files of the program
-    were below ``home``."""
+    """Return ``calls`` with source lines added to the frames whose binaries are files of ``program`` itself. In the
+    guest, these files were below the directory ``home``."""
     binaries = {file.path: Binary(file.data) for file in program.files if file.data.startswith(MAGIC)}
     if not binaries:
         return tuple(calls)

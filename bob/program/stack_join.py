@@ -1,7 +1,7 @@
-"""Copy stack frames from the calls of one run of a program to the calls of another run. Only the other run collects
-frames. That takes long, so timers fire at other times there, and processes run in another order. As long as a process
-makes the same calls in both runs, each call gets the frames of its counterpart. A later call gets only the frames that
-all calls like it share."""
+"""Copy stack frames from the calls of one run of a program to the calls of another run. bob lets strace collect frames
+only in the other run. That slows the program down, so in the other run timers fire at other times, and processes run in
+another order. As long as a process makes the same calls in both runs, each call gets the frames of its counterpart.
+After the first difference, a call gets only the frames that are common to all similar calls of the other run."""
 
 import re
 from collections import Counter
@@ -35,10 +35,9 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
     different calls later, only calls up to their last common write or exec get frames in this way.
 
     Any other call gets the innermost frames that are common to all similar calls of the other run. Two calls are
-    similar if the same program makes them, and if their names and paths are the same. Suppose that one of the similar
-    calls also writes the same data. Then only calls that write as many bytes count as similar. Numbers, hashes and
-    random names in paths and data do not matter. If the similar calls have different innermost functions, the call gets
-    no frames."""
+    similar if the same program makes them, and if their names and paths are the same. If one of these calls also writes
+    the same data, then only calls that write as many bytes as it count as similar. Numbers, hashes and random names in
+    paths and data do not matter. If the similar calls have different innermost functions, the call gets no frames."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
@@ -56,16 +55,16 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 
 def _tells(call: SystemCall) -> bool:
-    """Return whether a call is a successful write or exec. If two processes make the same such call, they are probably
+    """Return whether a call is a successful write or exec. Two processes that make an equal write or exec are probably
     at the same point of the program."""
     return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return for each process the indexes of its calls, without calls that only one of the two runs records. A process
-    is identified by its descent (such as "third child of the first process"), so that the same process of another run
-    gets the same key. The key is a number for the descent. ``descents`` has the numbers so far; each new descent gets
-    the next number there."""
+    """Return for each process the indexes of its calls. Leave out the kinds of calls that bob records in only one of
+    the two runs. A process is identified by its descent (such as "third child of the first process"), so that the same
+    process of another run gets the same key. The key is a number for the descent. ``descents`` has the numbers so far;
+    each new descent gets the next number there."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -138,7 +137,8 @@ def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
 
 
 def _same(call: SystemCall) -> tuple[str, ...]:
-    """Return the parts of a call that are the same in each run of the program."""
+    """Return a key that is equal for the same call in two runs of the program, although numbers and random names
+    differ."""
     if call.name in FORKS:
         return (call.name,)
     texts = (_ESCAPED.sub(lambda one: _plain(call, one), argument) for argument in call.arguments)

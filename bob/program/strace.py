@@ -33,10 +33,10 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 @dataclass(frozen=True, slots=True)
 class SystemCall:
     """A system call that has returned. ``arguments`` are as strace writes them. ``result`` is the number that it
-    returned (None: the call failed, or does not return a value). ``opened`` is the path of the descriptor that it
-    returned. ``seconds`` is the guest's clock at its start. ``stack`` has the frames, innermost first. The call began
-    at line ``begun`` of strace's output, and had taken effect by line ``done``; other calls may have returned between
-    these lines."""
+    returned (None: the call failed, or does not return a value). If the call returned a descriptor, ``opened`` is the
+    path of its file. ``seconds`` is the guest's clock at its start. ``stack`` has the frames, innermost first. The call
+    began at line ``begun`` of strace's output, and had taken effect by line ``done``; other calls may have returned
+    between these lines."""
 
     pid: int
     seconds: float

@@ -1,7 +1,7 @@
 """The recorded output of a program with its times, and the program's system calls. The verdict on a crash state depends
-on the output before the crash. Output counts as made when the call that wrote it has returned. The kernel traces such
-returns (event ``raw_syscalls:sys_exit``) in the same buffer as bios, so both have one order. strace says which call
-wrote what."""
+on the output before the crash. The time of a piece of output is the time when the call that wrote it returned. The
+kernel traces such returns (event ``raw_syscalls:sys_exit``) in the same buffer as bios, so bob knows the order of
+returns and bios. strace says which call wrote what."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Transcript:
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """The bytes of output that a call wrote, by the call's index. Raises RecordingError if strace has cut the bytes
-        off."""
+        """A map from the index of each call that wrote output to the bytes that the call wrote. Raises RecordingError
+        if strace has cut the bytes off."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
@@ -114,8 +114,8 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
     """Return the windows of a recording: before the first of ``outputs``, between two of them, and after the last one.
-    Output from before ``trace`` is in the output of every window. A crash state that is legal in several windows occurs
-    in each."""
+    If the program wrote output before ``trace`` begins, the output of every window contains it. If a crash state is
+    legal in several windows, each of these windows has it."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:
@@ -137,7 +137,7 @@ class ProgramCase(Case):
 
     @property
     def name(self) -> str:
-        """The name under which bob reports its results for this case. It consists of the name of the file system with
+        """The name that bob's reports give to the results of this case. It consists of the name of the file system with
         its options, and the pace of the program (:class:`bob.program.program.Pace`)."""
         return self.work.pace.of(self.subject.name)
 

@@ -72,9 +72,9 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each kind of operation if bob cannot make the program wait after such an operation. bob makes
-    it wait when a system call returns. But one call may start several operations, or a thread of the kernel may start
-    operations without a call (IORING_SETUP_SQPOLL)."""
+    """Return a phrase for each kind of operation that ``calls`` use although bob cannot make the program wait after it.
+    bob makes the program wait when a system call returns. But one call may start several operations, or a thread of the
+    kernel may start operations without a call (IORING_SETUP_SQPOLL)."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 
