@@ -12,7 +12,7 @@ def compact(count: int) -> str:
 
 
 def share(part: int, every: int) -> str:
-    """Return which share ``part`` is of the whole number ``every``: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99
+    """Return the share of ``part`` in the total ``every``, in words: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99
     %`` or ``all``. Only an exact 0 is ``none``, and only an exact 1 is ``all``."""
     if part >= every:
         return "all"

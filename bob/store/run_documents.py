@@ -1,4 +1,5 @@
-"""The JSON documents of a run directory: base images, recordings, observations and refusals (docs/formats.md)."""
+"""The JSON documents of a run directory: base images, recordings, observations, and workloads that bob could not record
+(docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -63,8 +64,8 @@ class RecordedDocument(Document, frozen=True, kw_only=True):
 
 
 class ObservedDocument(Document, frozen=True, kw_only=True):
-    """The observations of a workload. ``contents`` are all chunks of file contents, one after the other, compressed.
-    ``chunks`` are the lengths of these chunks."""
+    """The observations of a workload. bob stores the contents of files in pieces, called chunks. ``contents`` has all
+    chunks, one after the other, compressed, and ``chunks`` has their lengths."""
 
     recorded_checksum: str | None = None
     states: tuple[ExploredState, ...]
@@ -99,8 +100,8 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
     @property
     def observed(self) -> Observations:
         """The observations. Raise ValueError if the chunks together are longer or shorter than the contents. Also raise
-        it if a mixture (torn states that give the same tree) cannot be: it counts no torn states, or names unknown
-        explored states."""
+        it for an impossible entry of ``mixtures``. An entry stands for torn states that all give the same tree. It is
+        impossible if it has a count of 0, or if it names unknown explored states."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")

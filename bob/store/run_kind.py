@@ -32,8 +32,8 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
 
 def subject_of(about: Mapping[str, Any]) -> str:
     """Return the name of the thing that a run tests: a configuration, a program, or a set of configurations. ``about``
-    is the content of the run's run.json. Return an empty string if it lacks this name, as another version of bob may
-    have written it."""
+    is the content of the run's run.json. Return an empty string if ``about`` lacks this name, since another version of
+    bob may have written run.json."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:

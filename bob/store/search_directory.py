@@ -23,8 +23,8 @@ class SearchDirectory(RunFolder):
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Undo a search that ended before it had a result. Remove run.json, the lock, and the lots without a
-        workload."""
+        """Undo a search that ended before it had a result. Remove run.json, the lock file, and all lots that have no
+        workload yet."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
                 rmtree(folder, ignore_errors=True)

@@ -45,7 +45,7 @@ def in_words(line: CrashTimeline) -> str:
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
     """Return the indexes in ``line.events`` of the events that made writes durable. Such an event is a FUA write, or a
-    flush that made an earlier write durable. Writes from before the first system call or operation do not count
+    flush that made an earlier write durable. The function ignores writes from before the first system call or operation
     (docs/how-it-works.md#the-rules)."""
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)

@@ -118,7 +118,8 @@ def timeline(
     causes: Collection[int] = (),
 ) -> CrashTimeline:
     """Return the time line of ``state``. ``names`` has for each write of the trace the kind and the name of the written
-    block. ``causes`` are the indexes of the writes that decide the violation."""
+    block. ``causes`` are the indexes of the decisive writes: with another fate of one of them, the violation goes
+    away."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -255,8 +256,8 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
 
 def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
     """Return ``events`` without some durable writes, and the number of writes left out. Leave out all durable writes
-    from before the start of the recording. If more than MOST_EVENTS events remain, also leave out the earliest of the
-    other durable writes."""
+    with a negative time, for example those of the mount before the recording. If more than MOST_EVENTS events remain,
+    also leave out the earliest of the other durable writes."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
     few: list[StoryEvent] = []

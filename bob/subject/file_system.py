@@ -22,7 +22,7 @@ ExitCode = Annotated[int, Meta(ge=0, lt=256)]
 
 
 class Log(StrEnum):
-    """The file systems whose log (journal) bob finds on the disk (:mod:`bob.blocks.xfs_geometry`)."""
+    """The formats of a log (journal) that bob can find on the disk (:mod:`bob.blocks.xfs_geometry`)."""
 
     NONE = ""
     XFS = "xfs"
@@ -40,8 +40,8 @@ class FileSystem:
 
     ``driver`` is the file system's name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs``
     makes the same file system in each run (UUID, hash seed). It must not discard blocks, since a discard erases the
-    stale pattern (known content that bob writes to unused sectors). It must also not leave initialisation for later, in
-    the background.
+    stale pattern (known content that bob writes to unused sectors). It must also initialise everything itself, so that
+    the kernel does not do this later in the background.
 
     ``check`` is the command that a boot after a crash would run before the mount. It is empty if the mount itself
     recovers. ``check_on_host`` says that the host may run ``check`` on a file, as its result depends only on the disk
@@ -49,16 +49,16 @@ class FileSystem:
     disk, and ``smallest`` the smallest size that mkfs accepts.
 
     The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
-    for ``quiet`` seconds. This is longer than all timers of the file system. If the file system never stops writing,
-    bob waits ``enough`` seconds after the operations (0: no limit). ``keeps_commits`` says that the file system does
-    not write a finished transaction to its log until a sync waits for it, as JFS does. In this case, bob also syncs the
-    file system after the wait.
+    for ``quiet`` seconds. This is longer than all timers of the file system. Some file systems never stop writing. For
+    them, bob waits at most ``enough`` seconds after the operations (0: no limit). ``keeps_commits`` says that the file
+    system writes a finished transaction to its log only when a sync waits for it, as JFS does. In this case, bob also
+    syncs the file system after the wait.
 
-    ``names`` are pairs: mount options, and what the literature calls the file system with them. ``forgets`` describes
-    blocks that recovery updates. Recovery updates each of them independently of the others. The block after recovery is
-    the same, whether the disk had the old or the new block before (:mod:`bob.observe.predict`). ``log`` is then the
-    format of the file system's log. Recovery leaves old contents in the log, and bob ignores them when it compares
-    disks after recovery (:mod:`bob.observe.leftovers`).
+    ``names`` are pairs: mount options, and what the literature calls the file system with them. ``forgets`` says that
+    recovery updates each block independently of all others, and that a block's earlier content does not matter. The
+    block after recovery is the same, whether the disk had the old or the new block before (:mod:`bob.observe.predict`).
+    In this case ``log`` is the format of the file system's log. Recovery leaves old contents in the log, and bob
+    ignores them when it compares disks after recovery (:mod:`bob.observe.leftovers`).
 
     ``refusals`` are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`). If
     ``lasting_inodes`` is false, inode numbers change at each mount. The optional command ``checker`` checks a disk
@@ -151,8 +151,8 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def file_system(word: str) -> FileSystem:
-    """Return the file system that ``word`` means. It is the name of a shipped file system, or the path of a file of the
-    user. Raise UsageError if the name is unknown, or the file has a mistake."""
+    """Return the file system ``word``. This is the name of a shipped file system, or the path of a file that declares
+    one. Raise UsageError if the name is unknown, or the file has a mistake."""
     if is_file(word):
         path = Path(word)
         text = toml(path, "is this the file that declares the file system? See docs/extend.md")

@@ -48,8 +48,8 @@ words."""
 class Layer:
     """A layer makes one device, of ``sectors`` sectors, from the devices ``below``. Devices have numbers: first the
     disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
-    ``start`` and ``stop`` for each crash state, since a layer loses what it has in memory in a crash. ``device`` is the
-    path of the device; if it is empty, the layer's device is the last one that the command ``dm`` or ``md`` made. The
+    ``start`` and ``stop`` for each crash state, since a crash erases the layer's state in memory. ``device`` is the
+    path of the device. If it is empty, the layer's device is the last device that a command ``dm`` or ``md`` made. The
     layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest."""
 
     name: str
@@ -128,7 +128,7 @@ def evaluated(text: str, numbers: Mapping[str, int]) -> int:
 
 
 class _WrongTerm(Exception):
-    """A term of a kind that no declaration may have."""
+    """A term has a part that :func:`evaluated` does not allow, such as a string."""
 
 
 def _value(term: ast.expr, numbers: Mapping[str, int]) -> int:
@@ -204,8 +204,9 @@ def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
 
 
 def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
-    """Return the :func:`stack` on the smallest disks that give the file system a device of at least ``volume`` bytes. A
-    disk is at most ``MOST_MIB_MORE`` MiB larger than ``volume``. Raise the errors of :func:`stack`."""
+    """Return the disks and layers that :func:`stack` returns for the smallest sufficient disks. The file system's
+    device then has at least ``volume`` bytes. A disk is at most ``MOST_MIB_MORE`` MiB larger than ``volume``. Raise the
+    same errors as :func:`stack`."""
     found = stack(words, volume)
     for mib in range(-(-volume // MIB // len(found[0])), volume // MIB + MOST_MIB_MORE + 1):
         with suppress(UsageError):  # disks of this size are too small for a layer

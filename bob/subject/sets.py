@@ -28,9 +28,9 @@ class ConfigurationSet:
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
-        """Return the part with the number ``shard`` (from 1) when the set is divided into ``shards`` parts. Part K has
-        the K-th configuration of the set, and from there on every configuration that is ``shards`` places further.
-        Raise UsageError if the part is empty."""
+        """Return the part with the number ``shard`` (from 1) when the set is divided into ``shards`` parts. The part
+        begins with the configuration number ``shard`` of the set, and then takes every ``shards``-th one. Raise
+        UsageError if the part is empty."""
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)

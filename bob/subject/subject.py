@@ -72,9 +72,8 @@ class Subject:
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets the old contents of blocks, and bob knows where the log is on the disk. Recovery
-        forgets the old content of a block if the block after recovery is the same, whether the disk had its old or its
-        new content before. If there are layers, bob does not know where the log is."""
+        """Whether recovery gives the same block from the block's old content as from its new content. The value is
+        False if the subject has layers, since bob then does not know where the log is on the disks."""
         return self.fs.forgets and not self.layers
 
     @property
@@ -84,7 +83,7 @@ class Subject:
 
     @property
     def options(self) -> frozenset[str]:
-        """The mount options, each by itself: the user's, or else the kernel's defaults."""
+        """The user's mount options as single words. Without options of the user, the kernel's default options."""
         return frozenset(filter(None, (self.mount_options or self.fs.default_options).split(",")))
 
     @property
@@ -145,7 +144,7 @@ def _disks(what: str, numbers: tuple[int, ...]) -> str:
 
 def _check_lost(lost: tuple[int, ...], disks: int) -> None:
     """Raise UsageError unless the disks with the numbers ``lost`` exist, and at least one other disk stays. ``disks``
-    is the number of all disks (0 without layers)."""
+    is the number of all disks below layers. It is 0 if the subject has no layers, and then no disk may be lost."""
     if lost and not disks:
         raise UsageError("only a disk below layers can be lost", hint="name the layers with --stack")
     if lost and max(lost) >= disks:

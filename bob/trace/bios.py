@@ -1,9 +1,9 @@
-"""Pair the events of a timeline to bios, so that each bio has the times when it was submitted and completed.
+"""Join the trace events that belong to the same bio, so that each bio has the times of its submission and completion.
 
 A tracepoint shows only the device, sector and length of a bio, so bob pairs events by the rules of dm core
 (drivers/md/dm.c). Each write is *queued* on the dm device, *sent* to the disk (``block_bio_remap``) and *completed*.
 Each of these events occurs once. A bio with REQ_PREFLUSH and data first sends an empty flush, and sends its data when
-that flush has completed. So bob takes the moment when the data is sent as the completion of the flush. The kernel
+that flush has completed. So bob uses the time when the data is sent as the time when the flush completed. The kernel
 traces a chained bio as completed when the whole chain has completed (bio_endio in block/bio.c).
 
 A task queues a bio and sends it in the same call, so bob pairs the events *queued* and *sent* by their pid. Data with
@@ -34,7 +34,8 @@ class WriteKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteBio:
-    """A completed write with data. If the bio also had PREFLUSH, ``submitted`` is the moment after that flush."""
+    """A completed write with data. If the bio also had PREFLUSH, ``submitted`` is the moment when the flush was
+    complete and the data was sent."""
 
     key: WriteKey
     submitted: Moment
@@ -56,8 +57,8 @@ class OpenBio:
 class Bios:
     """The bios of one device: ``writes`` and ``flushes`` in the order of completion, and ``open``, the writes whose
     completion was not traced. Such writes are accepted only on a kernel that does not trace all completions, and only
-    if no other write has the same key. ``flushes_sent`` has the submission of each flush, in the order of the log.
-    ``discards`` is only a count, because no disk has to carry out a discard."""
+    if no other write has the same key. ``flushes_sent`` has the time when each flush was submitted, in the order in
+    which the log has the flushes. ``discards`` is only a count, because no disk has to carry out a discard."""
 
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]
@@ -77,7 +78,7 @@ class _OpenWrite:
 
 
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
-    """Return the bios of ``device`` (the dm-log-writes target) in the whole timeline.
+    """Return all bios in the timeline that were submitted to ``device`` (the dm-log-writes target).
 
     If ``untraced``, the kernel is so old that it does not trace the completion of each chained bio. In Linux 5.10,
     bio_endio in block/bio.c goes on to the parent of a chained bio, and leaves out the trace event of the chained bio.

@@ -14,8 +14,8 @@ from bob.trace.timeline import parse_timeline
 
 def checked(recording: Recording, base: Base) -> Trace:
     """Check ``recording``, and return it as a trace: its writes and flushes, each with its times. Raises RecordingError
-    unless every logged write has one time of submission and one of completion. Also raises it unless a replay of the
-    logs on ``base`` gives the final content of the disks, byte for byte."""
+    unless bob finds exactly one submission and one completion of every logged write in the timeline. Also raises it
+    unless a replay of the logs on ``base`` gives the final content of the disks, byte for byte."""
     timeline = parse_timeline(recording.timeline)
     if len(recording.disks) != len(base.disks):
         raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")
@@ -35,7 +35,7 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
     """Return the sectors where a replay of ``trace`` on ``base`` differs from the disks after the recording. ``final``
-    is the packed difference of these disks from ``base``."""
+    has the sectors of these disks that differ from ``base``, packed (:mod:`bob.trace.differences`)."""
     device = differences.Sectors(final)
     # By sector, the write and offset of its content, not the content itself: that saves 10 MB with a log of 14 MB.
     last: dict[int, tuple[bytes, int]] = {}

@@ -65,8 +65,9 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return a packed difference that combines two changes. First the difference ``packed`` changes the image, and then
-    the runs ``over`` (first sector, data) do, one after the other. Where both write a sector, the runs win."""
+    """Return a packed difference that combines two changes. The first change is the difference ``packed``. The later
+    changes are the runs in ``over`` (first sector, data), one after the other. If both have data for a sector, the
+    result has the data of the last run."""
     sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)

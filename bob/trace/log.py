@@ -71,10 +71,10 @@ class LogReader:
     """A reader of the log in ``file``: a path (of a regular file, or of the log device itself) or a seekable binary
     file object.
 
-    The superblock says how many entries the log has. If ``past_count`` is true, the reader goes on after that number of
-    entries, until it finds bytes that cannot be an entry. This serves for the log of a guest that died, since the
-    kernel updates the number only after FUA writes and marks. The log device must have been zeroed before the
-    recording. Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a bad path."""
+    The superblock says how many entries the log has. The log of a guest that died may have more, since the kernel
+    updates the number only after FUA writes and marks. If ``past_count`` is true, the reader also reads these further
+    entries, until it finds bytes that cannot be an entry. The log device must have been zeroed before the recording.
+    Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a bad path."""
 
     super: LogSuper
 
@@ -107,8 +107,8 @@ class LogReader:
             offset += self.super.sectorsize + found.data_bytes
 
     def _read(self, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes at ``offset``, or fewer at the end of the file. (One unbuffered read may return too
-        few.)"""
+        """Return ``length`` bytes at ``offset``, or fewer at the end of the file. The method may read several times,
+        since a single unbuffered read may return too few bytes."""
         self._file.seek(offset)
         data = self._file.read(length)
         while 0 < len(data) < length and (more := self._file.read(length - len(data))):

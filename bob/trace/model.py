@@ -64,7 +64,8 @@ class Trace:
     submission (``writes[i].index == i``), ``flushes`` in the order of completion. Crashes are between ``start`` and
     ``end``. ``start`` is just before the first operation of the workload, and ``end`` after its last sync or natural
     writeback. Earlier writes may be pending at ``start``. ``device_sectors`` has the length of each device.
-    ``discards`` is the number of discards. A trace has no more about them, since the recorded disk ignores them."""
+    ``discards`` is the number of discards. The trace does not keep the discards themselves, since the recorded disk
+    ignores them."""
 
     writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]

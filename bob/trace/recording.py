@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Completion(Enum):
     """When the recorded disk completes a write: at once (``PROMPT``), or as late as possible and one write at a time. A
     late disk exposes a file system that sends a flush too early, before a write that the flush should make durable has
-    completed. Older documents of recordings do not say when the disk completed writes; it was at once."""
+    completed. Older documents of recordings lack this field: their disks completed each write at once."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"
@@ -18,7 +18,7 @@ class Completion(Enum):
 
 class InodeStatus(NamedTuple):
     """Some fields of the answer of lstat(2). ``mtime`` is in ns since 1970. It is 0 if the inode was modified after bob
-    had made the base image."""
+    had made the base image, since the time then differs from run to run."""
 
     mode: int
     uid: int
@@ -44,7 +44,8 @@ class Recording:
 
     ``disks`` are in the order of the base image; ``timeline`` is the text of the trace buffer that they share.
     ``final`` is the content of the disks after the recording, laid end to end. It is stored as a packed difference from
-    the base image. Inode numbers and statuses are by path; older recordings lack ``status_after``."""
+    the base image. The mappings of inode numbers and statuses have paths as keys. Older recordings lack
+    ``status_after``."""
 
     disks: tuple[RecordedDisk, ...]
     timeline: str

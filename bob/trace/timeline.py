@@ -6,7 +6,7 @@ The agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and `
       kworker/0:1-12      [000] d.h2.    12.345678: block_bio_complete: 253,0 WS 2048 + 8 [0]
       (task-pid)          (cpu) (flags)  (seconds)  (event)             (device, rwbs, sector + sectors [error])
 
-The guest has one CPU, so the order of the lines is the order of the events. So the number of a line serves as its
+The guest has one CPU, so the order of the lines is the order of the events. bob uses the number of a line as its
 time."""
 
 import re

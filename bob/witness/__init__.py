@@ -1,4 +1,5 @@
-"""Witnesses: small files, each with one crash state that breaks a claim, so that bob can show the violation again.
+"""Witnesses: small files, each with one crash state that breaks a claim (what bob tested, such as a property of the
+file system). With the file, bob can show the violation again.
 
 The module ``document`` reads and writes witnesses; ``bundle`` packs all witnesses of a run into one file. The module
 ``recipes`` shortens the data in a witness: for data that an operation wrote, it stores little more than the number of

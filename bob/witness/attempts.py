@@ -7,8 +7,8 @@ from bob.workload.operations import Close, Open, Operation, Rename, Unnamed, Wor
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
-    """Yield workloads that are smaller than ``workload``. Each keeps the operations with the numbers ``asked``, the
-    ones that the broken claim is about. If ``asked`` is empty, each keeps all operations.
+    """Yield workloads that are smaller than ``workload``. ``asked`` has the numbers of the operations that the broken
+    claim is about. Each workload keeps these operations, or all operations if ``asked`` is empty.
 
     The first workload has only the operations ``asked``, and only the part of the initial tree that they need. The
     second has the operations ``asked`` and the whole initial tree. The third has all operations, and only the part of
@@ -49,8 +49,8 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """Return the paths that files and directories had before ``operation``. ``used`` are the paths after it. Only such
-    paths count that are below a directory which ``operation`` renames."""
+    """Return the earlier paths of files and directories that ``operation`` moves together with their directory.
+    ``used`` has paths after the operation. If the operation is not a rename, the result is empty."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}

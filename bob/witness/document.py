@@ -1,5 +1,6 @@
 """Witnesses, ``bob.witness/1``: small files with all that bob needs to show a violation again. A witness has the base
-image, the sectors that differ from it in the crash state, the workload, and the broken claim (docs/formats.md)."""
+image, the sectors that differ from it in the crash state, the workload, and the broken claim: what bob tested, such as
+a property of the file system (docs/formats.md)."""
 
 import lzma
 import zlib
@@ -57,11 +58,11 @@ class WitnessSize:
 @dataclass(frozen=True, slots=True)
 class ShownState:
     """A crash state of the recording ``case`` that breaks ``claim``. ``evidence`` is a line of text that says how the
-    state breaks the claim. ``causes`` are the indexes of the writes that decide: if a single one of them had another
-    fate, the claim would hold. ``all_lost`` says whether the earliest crash, which loses all pending writes, also
-    breaks the claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree.
-    ``is_clear`` is False if the claim says that one operation persists before another, and the state perhaps has only a
-    part of the later operation. In all other cases ``is_clear`` is True."""
+    state breaks the claim. ``causes`` are the indexes of the decisive writes: if a single one of them had another fate,
+    the claim would hold. ``all_lost`` says whether the earliest crash, which loses all pending writes, also breaks the
+    claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree. A claim may say
+    that one operation persists before another. ``is_clear`` is False for such a claim if the state perhaps has only a
+    part of the later operation. In all other cases it is True."""
 
     case: Case
     state: CrashState
@@ -143,10 +144,10 @@ class CrashDocument(Document, frozen=True):
 
 
 class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
-    """A witness as a JSON document. A witness has some more fields, which depend on the kind of its claim; the class of
-    the claim reads and writes them (:mod:`bob.claim.kinds`). ``runs`` are pairs (first sector, number of sectors) for
-    the sectors of the crash state that differ from ``base``. ``data`` has the contents of these sectors, one run after
-    the other."""
+    """A witness as a JSON document. A witness has further fields, which depend on the kind of its claim. This class
+    does not know them; each class of claims reads and writes its own fields (:mod:`bob.claim.kinds`). ``runs`` are
+    pairs (first sector, number of sectors) for the sectors of the crash state that differ from ``base``. ``data`` has
+    the contents of these sectors, one run after the other."""
 
     claim: str
     evidence: str
@@ -217,8 +218,9 @@ def named(case: Case) -> tuple[BlockName, ...]:
 def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
-    """Return the time line of the crash state ``state``. The time line marks the writes with the indexes ``causes``,
-    which decide the violation. It names the written blocks; ``writes`` are these names, if the caller knows them."""
+    """Return the time line of the crash state ``state``. ``causes`` are the indexes of the decisive writes, and the
+    time line marks them: with another fate of one of them, the violation goes away. It names the written blocks;
+    ``writes`` are these names, if the caller knows them."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
@@ -226,8 +228,8 @@ def timeline_of(
 
 @lru_cache(maxsize=2)
 def _image(packed: bytes) -> bytes:
-    """Return the base image ``packed`` in another compression: zlib compresses ``packed``, but a witness has the image
-    compressed by lzma. Many witnesses of a run share a base image, so the cache helps."""
+    """Return a base image compressed by lzma, as a witness needs it. ``packed`` is the same image, compressed by zlib.
+    The results are cached, since many witnesses of a run have the same base image."""
     return lzma.compress(zlib.decompress(packed))
 
 

@@ -24,9 +24,9 @@ PREFIX = "found-"  # the names of properties from witnesses begin with this word
 
 def to_probe(witness: Witness) -> str:
     """Return a probe file (TOML) that asks for the property that ``witness`` breaks. It has the workload of the
-    witness. The operations write data in the present pattern, even if the witness is old and has an older pattern.
-    Raises UsageError if the claim is not a property, the property is unknown, or a probe file cannot express the
-    workload."""
+    witness. The operations write the test data that bob uses now, even if the witness was made with the test data of an
+    older bob. Raises UsageError if the claim is not a property, the property is unknown, or a probe file cannot express
+    the workload."""
     claim = witness.claim
     if not isinstance(claim, OfProperty):
         raise UsageError(

@@ -12,7 +12,8 @@ from bob.workload.pattern import UNSHADED, contents, place
 
 class PatternRange(NamedTuple):
     """A run of ``sectors`` sectors that begins with ``sector``. The operation with the number ``operation`` wrote these
-    sectors. The first byte of the run is byte ``offset`` of the file. ``shade`` is the variant of the data pattern."""
+    sectors. The first byte of the run is byte ``offset`` of the file. ``shade`` is the variant of the pattern that the
+    operation wrote (:mod:`bob.workload.shades`)."""
 
     sector: int
     sectors: int

@@ -213,9 +213,9 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def looks(checks: Sequence[Printer]) -> Iterator[str]:
-    """Yield shell functions that print parts of the tree, one function for each kind of part in ``checks``. At the end,
-    yield the function ``promised``, which prints all these parts. The xfstests case calls it before and after the
-    crash, and compares what it prints."""
+    """Yield the lines of shell functions that print parts of the tree. There is one function for each kind of part in
+    ``checks``: contents, entries, attributes or status. The last function, ``promised``, prints all parts in
+    ``checks``. The xfstests case calls it before and after the crash, and compares what it prints."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:
         yield from _FIRST

@@ -48,8 +48,8 @@ def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
 
 
 def _started(command: LayerCommand, name: str, names: dict[str, str], start: list[str], stop: list[str]) -> str:
-    """Add the lines that carry out ``command``. Return the path of the device that the command makes, or an empty
-    string."""
+    """Add the lines that carry out ``command`` to ``start``, and the lines that undo it to ``stop``. Return the path of
+    the device that the command makes, or an empty string."""
     verb, *words = command
     if verb in ("dm", "md"):
         label, *words = words

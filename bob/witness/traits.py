@@ -1,7 +1,7 @@
 """The traits of a witness, which describe how it breaks a property. Each trait is a set of words from a fixed list. bob
 compares the traits with known reasons for violations. The traits follow from the witness alone: its claim, its tree,
-its workload, and for each write whether it was lost, kept or torn. If a trait has no other word, it has the word
-``nothing``. For example, the trait for torn blocks has it if no block is torn."""
+its workload, and for each write whether it was lost, kept or torn. If none of the other words fits, the trait has the
+word ``nothing``. For example, the trait for torn blocks has the word ``nothing`` if no block is torn."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -160,9 +160,9 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
-    """Return whether the kernel sent the write ``one`` before the operation that made its data returned, or later.
-    ``ends`` has the time when this operation returned. If the operation had not returned by the crash, ``ends`` is
-    empty or contains None."""
+    """Return when the kernel sent the write ``one`` to the disk: before the operation that made its data had returned,
+    or later. ``ends`` has the time when this operation returned. If the operation had not returned by the crash,
+    ``ends`` is empty or contains None."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )
