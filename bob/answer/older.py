@@ -43,9 +43,9 @@ def _configuration(document: Plain) -> dict[str, Any]:
 
 
 def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
-    """Return a cell of an older table as an answer. Its field ``searched`` is not read. That field marked a cell whose
-    property failed only in a search. Such a cell has the verdict FAILS, although none of the workloads that it lists
-    fails."""
+    """Return a cell of an older table as an answer. bob ignores the cell's field ``searched``, which marked a cell
+    whose property failed only in a search. Such a cell has the verdict FAILS, although none of the workloads that it
+    lists fails."""
     verdict, evidence = document["verdict"], document["evidence"]
     states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
     way = {"evidence": "" if evidence is None else evidence, "states": states, "witness": document["witness"]}

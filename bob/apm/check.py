@@ -64,8 +64,8 @@ def check(
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
     """Return the check of ``model`` against the workloads of ``run``. ``limit`` bounds the work to find the tightness:
-    workloads with more closed sets of micro-operations do not count for it. If ``limit`` is None, the check does not
-    find the tightness."""
+    workloads with more closed sets of micro-operations do not count for it. None as ``limit`` means that the check
+    leaves out the tightness."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

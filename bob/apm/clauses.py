@@ -49,10 +49,10 @@ UNLESS_SYNCED = " unless-synced"  # the end of the name of an order that a sync 
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """The promise of an order between changes of two kinds. If any part of a change of the kind ``after`` persisted,
-    then every earlier change of the kind ``before`` persisted as a whole. ``relation`` says for which pairs of changes
-    the promise holds: those that share a file, that share a directory, or that share neither. If ``unless_synced`` is
-    true, the order has an exception. A sync of the file or directory of the later change may persist that change before
-    the earlier one (ext3-fast of OSDI'14, section 4.6)."""
+    then every earlier change of the kind ``before`` persisted as a whole. The promise is only about pairs of changes
+    with this ``relation``: they share a file, share a directory, or share neither. If ``unless_synced`` is true, the
+    order has an exception. A sync of the file or directory of the later change may persist that change before the
+    earlier one (ext3-fast of OSDI'14, section 4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -299,7 +299,7 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 def every_clause() -> tuple[Clause, ...]:
     """Return all clauses that bob derives from observations, in the order of a model file. bob does not derive the
-    clauses ``JOURNALED`` and ``SYNCED``. Of the two variants of each order, the result has only the one without
+    clauses ``JOURNALED`` and ``SYNCED``. Each order has two variants, and the result has only the variant without
     ``unless_synced``."""
     return (
         *(Intact(part) for part in TreePart),

@@ -231,7 +231,7 @@ def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval
 
 def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
     """Yield every closed set. First come the sets that lose nothing, then the sets that lose one micro-operation (and
-    what needs it). Next come the sets that lose two micro-operations neither of which needs the other, and so on."""
+    what needs it). Next come the sets that lose two micro-operations that do not need each other, and so on."""
     waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []

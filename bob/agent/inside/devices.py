@@ -227,9 +227,9 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 def remove_log_writes(disks: int) -> None:
     """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. A device that is
-    removed too early logs its last writes in the wrong order. It puts writes that no flush has followed before the
-    older writes in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel thread
-    sleeps interruptibly, which means that it has logged everything (log_writes_kthread in
+    removed too early logs its last writes in the wrong order: the writes since the last flush come in front of older
+    writes that still wait in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel
+    thread sleeps interruptibly, which means that it has logged everything (log_writes_kthread in
     drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
@@ -331,5 +331,6 @@ def run_anyhow(command: list[str], device: str, output: int | None = None) -> in
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment, but in the C locale: to load another locale takes a tenth of e2fsck's time."""
+    """Return the environment of this process, changed to the C locale. To load another locale would make a run of
+    e2fsck a tenth longer."""
     return {**os.environ, "LC_ALL": "C"}

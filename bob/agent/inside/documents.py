@@ -52,9 +52,9 @@ class SubjectDocument(NamedTuple):
 class OperationsDocument(NamedTuple):
     """A workload that is a list of operations. ``operations`` come first, and then the operations in ``finish``, which
     end the workload. The module bob/record/encode.py encodes each operation as a list. The blob of the request has the
-    data that the operations write. If ``natural`` is true, the agent waits at the end until the disks are quiet.
-    ``phase`` is a wait (seconds) before the first operation. The agent calls stat on ``paths`` before and after the
-    operations."""
+    data that the operations write. If ``natural`` is true, the agent waits at the end until the disks are quiet (the
+    kernel has written all changes by itself). ``phase`` is a wait (seconds) before the first operation. The agent calls
+    stat on ``paths`` before and after the operations."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -77,7 +77,7 @@ class ScriptsDocument(NamedTuple):
 class Manner(NamedTuple):
     """How to record. ``completion`` says whether disks complete writes at once or late (a value of Completion).
     ``deadline`` is how many seconds to wait at most until the disks are quiet. ``virtual`` says that the guest's clock
-    is virtual. If the agent ``narrates``, it prints each step on the console before it begins the step."""
+    is virtual. ``narrates`` says that the agent prints each step on the console before it begins the step."""
 
     completion: str
     deadline: float

@@ -1,4 +1,5 @@
-"""Remove what keeps a program's file system mounted: other mounts, loop devices and swap on its files, or a freeze."""
+"""Remove what keeps a program's file system mounted: other mounts, loop devices and swap on its files, or a freeze of
+the file system."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def mounts() -> list[MountLine]:
 
 def unmount_after_scripts(before: list[MountLine]) -> None:
     """Unmount ``ROOT`` after a program's scripts have ended. Also unmount everything that the scripts mounted:
-    ``before`` has the mounts from before the scripts. Raises Denial if a mount stays."""
+    ``before`` lists the mounts that existed before the scripts ran. Raises Denial if a mount stays."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
     # A mount hides an older mount below it, which shows when the upper one is gone.

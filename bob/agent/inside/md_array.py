@@ -83,8 +83,9 @@ def make_array(
 
 
 class Array(NamedTuple):
-    """An array that is in sync. It should have ``disks`` disks, and ``there`` has the numbers of the disks that it has.
-    ``size``, ``data``, ``chunk`` and ``ppl`` (the partial parity log) are in sectors."""
+    """An array that is in sync. ``disks`` is the number of disks that a complete array would have. ``there`` has the
+    numbers of the disks that this array has. ``size``, ``data``, ``chunk`` and ``ppl`` (the partial parity log) are in
+    sectors."""
 
     disks: int
     there: tuple[int, ...]

@@ -52,9 +52,9 @@ def observe_prepare(
 
     If ``reads`` is true, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the
     mount of each state wrote. The ``stretches`` are parts of the device; a reply has a number for the final content of
-    each stretch. For writes outside of the stretches, a reply has digests. But it has no digests of writes into
-    ``exempt``, which is a part of the device such as the log. ``stretches`` and ``exempt`` are flat lists of first
-    sector and number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
+    each stretch. For writes outside of the stretches, a reply has digests. But it lacks digests of writes into
+    ``exempt``, a part of the device such as the log. ``stretches`` and ``exempt`` are flat lists of first sector and
+    number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
     """
     global session, scratch
     end_session()

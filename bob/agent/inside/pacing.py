@@ -64,7 +64,7 @@ class PacedPipe(Ahead):
 
     def finish(self) -> None:
         """Wait until strace has ended. Raises Denial if the process that copies strace's output failed. Also raises
-        Denial if there is a neighbour, but the program never made a call after which it could sync."""
+        Denial if the neighbour could never sync, because the program made no change."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload saw no call to sync after")

@@ -39,8 +39,8 @@ is_on_host = False  # whether this is a sandbox: its processes are the agent's a
 
 def stay_on_host() -> None:
     """Limit this process and all that it starts, because they run on the host. There may be only a certain number of
-    processes, and no core dumps. When memory runs out, the kernel kills them first. (The kernel counts a user's
-    processes separately in each user namespace.)"""
+    processes, and no core dumps. When memory runs out, the kernel kills these processes before any others. (The kernel
+    counts a user's processes separately in each user namespace.)"""
     import resource  # guests do without it
 
     global is_on_host

@@ -111,7 +111,7 @@ def run_workload(
     and meanwhile the ``neighbour`` syncs a file (:mod:`bob.agent.inside.pacing`).
 
     If ``stacks`` is true, strace's output has the stack frames of each call. To find these takes most of strace's time.
-    So if the workload then fails or takes too long, there is no error, and the result has the calls until then.
+    So if such a workload fails or takes too long, this function raises no error, and returns the calls until then.
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)

@@ -49,8 +49,8 @@ def say(step: str) -> None:
 
 
 def narrator(narrates: bool) -> Callable[[str], None]:
-    """Return :func:`say` if the agent ``narrates``, else a function that does nothing. Printing takes time, which would
-    change the recording."""
+    """Return :func:`say` if ``narrates`` is true, and otherwise a function that does nothing. (The agent does not
+    always print its steps, because that takes time, which would change the recording.)"""
     return say if narrates else lambda _step: None
 
 
