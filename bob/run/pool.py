@@ -51,8 +51,8 @@ class RunStopped(BaseException):
 class Job:
     """Work for one guest. Messages contain the ``title`` of the job. If the guest is lost, they also contain the text
     ``when``, for example " while recording". If bob itself fails, they contain the text ``verb``, for example
-    "recorded". ``first_loss`` says how the first guest for this job was lost (None: it was not). ``states`` is the
-    number of crash states that the present guest has tried for this job."""
+    "recorded". ``first_loss`` says how the first guest for this job was lost, or is None if it was not lost. ``states``
+    is the number of crash states that the present guest has tried for this job."""
 
     when = ""
     verb = "did"
@@ -83,9 +83,10 @@ class Idle(Enum):
 
 
 class JobQueue:
-    """A queue of jobs. The guests for these jobs have the ``clock`` (virtual or real). They have the disk ``world``
-    with a program's packages, if it is not None. The pool calls ``begin`` with the agent of each new guest, to prepare
-    it. The pool holds its lock (the condition ``changed``) when it calls :meth:`next` and :meth:`put_back`."""
+    """A queue of jobs. The guests for these jobs have the ``clock`` (virtual or real). Unless ``world`` is None, it is
+    a disk with a program's packages, and the guests have this disk. The pool calls ``begin`` with the agent of each new
+    guest, to prepare the guest. The pool holds its lock (the condition ``changed``) when it calls :meth:`next` and
+    :meth:`put_back`."""
 
     def __init__(
         self,
@@ -195,9 +196,9 @@ class Pool:
                 self.changed.notify_all()
 
     def _next(self, queue: JobQueue, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. Perhaps no job is ready yet, but one may still come. If the worker has a
-        guest, this method then waits. Otherwise it returns Idle.WAIT at once, and the worker starts a guest while there
-        is nothing else to do."""
+        """Return the next job for a worker. If no job is ready, but one may still come, there are two cases. For a
+        worker that already has a guest, wait for the job. For a worker without a guest, return Idle.WAIT at once, and
+        the worker uses the time to start a guest."""
         with self.changed:
             while not self.is_stopped:
                 job = queue.next(has_guest=has_guest)

@@ -1,5 +1,5 @@
-"""A probe from end to end: record workloads, enumerate their crash states, observe what a mount of these shows, judge,
-and report. Each phase stores its output before the next phase starts.
+"""A probe from end to end: record workloads, enumerate their crash states, mount these states and observe the trees,
+judge, and report. Each phase stores its output before the next phase starts.
 
 A user may also ask a question about a single workload (:func:`try_out`), with the same phases. For this, bob makes a
 recording for each *finish* (a way to end the workload, such as with an fsync). The result is a list of answers, not a
@@ -168,8 +168,9 @@ class Prober:
     image: Image
 
     def result(self, place: int) -> Result:
-        """Wait for the result of the column at index ``place``, keep it, and return it. Raise UsageError if the image
-        lacks the file system, or if mkfs or the kernel refuses the configuration."""
+        """Wait until the column at index ``place`` is done, write its result into its run directory, and return the
+        result. Raise UsageError if the image lacks the file system, or if mkfs or the kernel refuses the
+        configuration."""
         asked = self.columns[place]
         run, request = asked.run, asked.request
         if run.is_finished():
@@ -246,9 +247,10 @@ def prober(
     kind: str = "probe",
 ) -> Iterator[Prober]:
     """Open a prober that finishes the unfinished ``columns`` while the ``with`` block is open. All columns use the host
-    of the first column, and ``image`` (None: the first column's image). ``kind`` is the kind of work, which bob needs
-    to estimate the time that is left (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run began on another
-    machine or with another image. Raise UsageError if bob cannot use the kernel."""
+    of the first column, and the guest image ``image``. If that is None, they use the image of the first column. bob
+    estimates the time that is left from earlier work of the same ``kind`` (:class:`bob.run.timings.TimedWork`). Raise
+    StoreError if a run began on another machine or with another image. Raise UsageError if bob cannot use the
+    kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)

@@ -57,8 +57,9 @@ _STALE = (
 @dataclass(frozen=True, slots=True)
 class Allows:
     """A model's judgement of trees. Both functions take the program's output before a crash, and a tree. ``says``
-    returns whether the model allows that a crash after this output leaves this tree (None: unknown). ``clauses``
-    returns the clauses of the model (its promises) that forbid the tree (empty: unknown)."""
+    returns whether the model allows that a crash after this output leaves this tree, or None if that is unknown.
+    ``clauses`` returns the clauses of the model (its promises) that forbid the tree. The set is empty if they are
+    unknown."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
@@ -99,8 +100,8 @@ def hold_against(
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
     """Return the answer of each of ``models`` for a recorded program, and the program's steps: its changes of files,
     its syncs and its outputs. For each model, bob checks at most as many distinct trees as the budget in ``request``.
-    ``explaining`` takes a name, such as that of a model, and returns the object that makes explanations under this
-    name."""
+    ``explaining`` takes a name, such as the name of a model. It returns an object that runs functions to compute
+    explanations. If such a function fails, this object saves the traceback under the name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -145,8 +146,9 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Return the judgement of each of ``models``, for trees that crashes of the recording ``case`` left. The models'
-    own answers come from another recording of the same program."""
+    """Return the judgement of each of ``models``, for trees that crashes of the recording ``case`` left. Here, the
+    models only judge these trees. Whether the program is safe on a model, bob finds out from another recording of the
+    same program."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -254,8 +256,8 @@ class _ModelledProgram:
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
         """Return the model's judgement of trees. If ``is_all``, ``tries`` lists all trees that the model allows, and
-        the judgement looks trees up in this list. Otherwise the judgement follows from the order that the model
-        promises for each pair of operations."""
+        the judgement looks trees up in this list. Otherwise the judgement asks for each pair of operations whether the
+        model promises that the first persists before the second."""
         by_pairs = UNKNOWN
         if len(self.again.history.operations) <= MOST_IN_PAIRS:
             if self.pairs is None:
@@ -266,8 +268,9 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return an empty answer for a model, for a part of the run that does not need the model's answer. Another part
-    computes it. This part only asks whether the model allows the trees that it sees on file systems."""
+    """Return an empty answer for a model. On a cluster, one part of the run asks the model whether the program is safe.
+    The other parts use this empty answer, since they only ask whether the model allows the trees that file systems
+    leave."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

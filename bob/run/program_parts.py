@@ -53,8 +53,9 @@ def spread(
 
 @dataclass(frozen=True, slots=True)
 class ProgramPart:
-    """The work of one part: the ``request`` for its file system, and the ``models``. ``explores`` and ``answers`` have
-    the meaning of the arguments of :func:`bob.run.programs.try_program`."""
+    """The work of one part: the ``request`` for its file system, and the ``models``. If ``explores`` is false, the part
+    does not explore crash states of the file system, and only the models answer. If ``answers`` is false, another part
+    asks the models whether the program is safe."""
 
     request: ProbeRequest
     models: tuple[Model, ...]

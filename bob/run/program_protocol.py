@@ -99,11 +99,12 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return ``tree`` with other log files: the program's log files are as they are in the tree ``before``. Models
-    leave out what a program writes to its logs. Therefore bob compares the trees of models with trees in this form.
+    """Return ``tree``, but with the program's log files from the tree ``before`` in place of its own. Models leave out
+    what a program writes to its logs. Therefore bob replaces the logs of a tree in this way before it compares the tree
+    with the trees of models.
 
-    A new file in ``tree`` may now have the inode number that a log file has in ``before``. Therefore each log file gets
-    a number that no file has. Only a log file that is a hard link to another file keeps its number."""
+    Another file in ``tree`` may have the inode number that a log file has in ``before``. Therefore each log file gets a
+    number that no file has. Only a log file that is a hard link to another file keeps its number."""
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}

@@ -88,9 +88,9 @@ def record_program_run(
     trace stores to mapped memory at first, because that slows down each call.
 
     With ``stores``, bob traces such stores if the program needs it. If the recorded calls make shared mappings, bob
-    records the program a second time and traces the stores. If the earlier recording ``like`` has such stores, bob
-    traces them the first time. Raise UsageError if a script fails or does not end, and RecordingError if the recording
-    is inconsistent."""
+    records the program a second time and traces the stores. ``like`` is an earlier recording of the same program. If
+    ``like`` has such stores, bob traces the stores from the start, and records the program only once. Raise UsageError
+    if a script fails or does not end, and RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)  # building the disk of packages may take minutes, with a message of its own
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -165,7 +165,8 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
     """Run ``program`` once more; the guest already has its files. Return its system calls with stack frames and source
-    lines. The patterns ``program.frames`` choose a frame in each stack, and the frames inside that one are left out."""
+    lines. The patterns ``program.frames`` choose a frame in each stack. The frames of functions that the chosen
+    function called are left out."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
@@ -223,8 +224,8 @@ def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[Che
 
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
-    """Return the first wrong answer of a checker to the runs that :func:`trust_trials` lists; None if all answers are
-    right. A checker must accept whole trees, and refuse damaged ones."""
+    """Return the first wrong answer of a checker to the runs that :func:`trust_trials` lists, or None if all answers
+    are right. A checker must accept whole trees, and refuse damaged ones."""
     spoilt = ["an emptied directory" if one == EMPTIED else f"the tree after {one}" for one in program.must_fail]
     for place, (what, answer) in enumerate(
         zip((_AFTER_SETUP, "the tree after a clean end", *spoilt), answers, strict=True)
@@ -244,8 +245,8 @@ _AFTER = {
 
 def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
     """Try the checker before bob trusts it. Raise UsageError with the checker's output if it refuses the tree after the
-    setup or after a clean end. Also raise UsageError if it accepts a damaged tree that the program says it must
-    refuse."""
+    setup or after a clean end. ``must_fail`` of the program names kinds of damage that the checker must refuse. Also
+    raise UsageError if the checker accepts a tree with such damage."""
     program, plan = case.work, case.plan
     guests.progress.step(f"trying the checker of {program.name} on {case.name}")
 

@@ -97,8 +97,9 @@ def _check(
     checked: CheckerAnswers[int],
     tell: StateSink,
 ) -> None:
-    """Run the checker on each tree, in the easiest crash state that mounts with this tree. Also run the checker in a
-    sample of other crash states that mount with the same tree. If a check did not end in time, run it once more."""
+    """Run the checker on each tree. If several crash states mount with this tree, take the one that is easiest to
+    explain to a user. Also run the checker in a sample of other crash states that mount with the same tree. If a check
+    did not end in time, run it once more."""
     of: dict[int, list[ExploredState]] = {}
     for seen in observed.states:
         if seen.outcome is not None:

@@ -66,7 +66,7 @@ def try_program(
     answers: bool = True,
 ) -> tuple[Result, Path]:
     """Return the answers for ``program``, and the run directory. There is an answer for each requested configuration,
-    and one by each of ``models``. Models get the calls that were recorded on the first configuration.
+    and an answer for each of ``models``. A model predicts from the calls that bob recorded on the first configuration.
 
     If ``explores`` is false, only the models answer. If ``answers`` is false, another part of the run asks the models;
     this part only checks whether they allow the trees that file systems leave. ``numbers`` are the indexes of the
@@ -135,7 +135,7 @@ def _tried(
 @dataclass(slots=True)
 class _ProgramRun:
     """One run that records and explores a program. bob asks the models about one recording; ``held`` is the number of
-    this recording (None: without models, or if another part of the run asks them).
+    this recording. Without models, or if another part of the run asks them, ``held`` is None.
 
     ``modelled`` are the answers of the models, before bob compares them with the trees of file systems. ``by_models``
     are the same answers after that comparison."""
@@ -216,7 +216,8 @@ class _ProgramRun:
         self.save()
 
     def save(self, finished: str = "") -> Result:
-        """Keep and return the result so far. ``finished`` is the time at the end; it is empty if the run goes on."""
+        """Write the result so far into the run directory, and return it. ``finished`` is the time when the run ended,
+        or empty if the run goes on."""
         subjects = [*(self.results[number] for number in sorted(self.results)), *self.by_models]
         protocols = [Protocol(case.name, self.steps[n]) for n, case in self.cases.items() if self.steps.get(n)]
         program, first = self.program, next(iter(self.asked.values()))

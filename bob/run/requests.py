@@ -120,8 +120,8 @@ PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # the na
 class QuickQuestion:
     """A quick question (`bob try`) as text that bob has not parsed yet. ``operations`` run on the tree that ``setup``
     makes, and ``expected`` says what must be true after a crash. Each of ``finishes`` says how the workload may end,
-    for example with an fsync. For each of them, bob asks the question once. If ``finishes`` is empty, bob takes default
-    ones. A message about a mistake calls the texts by the names in ``parts``."""
+    for example with an fsync. bob asks the question once for each finish. If ``finishes`` is empty, bob takes default
+    finishes. ``parts`` has a name for each of these texts. If a text has a mistake, the message contains its name."""
 
     operations: str
     expected: Sequence[str]

@@ -1,5 +1,5 @@
-"""A search from end to end. It tries its workloads in *lots* (batches); bob tries a lot as it does any probe. The
-results of earlier lots decide which workloads a new lot has.
+"""A search from end to end. It tries its workloads in *lots* (batches). For each lot, bob runs a probe with the
+workloads of the lot. The results of earlier lots decide which workloads a new lot has.
 
 On this machine, bob finishes all earlier lots before it chooses a new lot. On a cluster, some earlier lots may still be
 at work when bob chooses. Therefore the run directory keeps how many lots were finished at each choice, so that
@@ -325,7 +325,8 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
     """Return ``asked`` with the size of the file that fills the device, if the bounds of the search (its limits for
     workloads) ask for a full device. A guest measures the free space. Raise UsageError if the file system cannot be
-    filled, or has less free space than the bounds want to leave."""
+    filled. The bounds say how much space the file leaves free. Raise UsageError also if the empty file system has less
+    free space than that."""
     leave, configuration = asked.leave, request.configuration
     if not leave:
         return asked
@@ -351,9 +352,9 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The ``workloads`` that a search will try. ``together`` is the number of all workloads (None: unknown, since bob
-    draws workloads). ``skipped`` counts the workloads that the file system cannot do, by the operation that it
-    lacks."""
+    """The ``workloads`` that a search will try. ``together`` is the number of all workloads. If bob draws workloads at
+    random, their number is unknown, and ``together`` is None. Some workloads have an operation that the file system
+    lacks. ``skipped`` has for each such operation the number of these workloads."""
 
     space: Space
     workloads: Iterator[Workload]

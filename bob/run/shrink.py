@@ -57,8 +57,8 @@ RECORDINGS = 3  # bob records a program up to so many times, since the kernel's 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A witness that bob tried to shrink. ``document`` is the smaller witness (None: bob recorded the workload again,
-    and the new recording does not show the violation). ``before`` and ``after`` are the sizes of the witness."""
+    """A witness that bob tried to shrink. ``document`` is the smaller witness, or None if a new recording of the
+    workload does not show the violation. ``before`` and ``after`` are the sizes of the witness."""
 
     path: Path
     document: Mapping[str, Any] | None
@@ -248,9 +248,9 @@ class Shrinker:
         return best
 
     def nearer(self, best: ShownState) -> ShownState:
-        """Return a state that shows the violation and is as near as possible to a clean prefix: as few writes as
-        possible differ. The state has the same growth point as ``best`` (a time with one set of pending writes). If bob
-        finds no nearer state, return ``best``."""
+        """Return a state that shows the violation and is as near as possible to a clean prefix, that is, differs from
+        it in as few writes as possible. The state has the same growth point as ``best`` (a time with one set of pending
+        writes). If bob finds no nearer state, return ``best``."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = self.states_of(best.case)
             near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))
@@ -367,7 +367,7 @@ class _ProgramShrinker:
     def _calls(
         self, best: ShownState, states: _CheckedStates, again: ProgramCase, ends: Sequence[Observation]
     ) -> Sequence[ProgramCallEvent]:
-        """Return the program's calls and outputs as events of a time line; () if bob cannot follow the calls."""
+        """Return the program's calls and outputs as events of a time line. Return () if bob cannot follow the calls."""
         start, tree = best.case.plan.trace.start.seconds, states.found(best.state).tree or {}
         said = again.transcript.with_frames(framed_if_any(self._look_at_frames, self._progress))
         explaining = Explaining()

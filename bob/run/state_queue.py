@@ -54,9 +54,10 @@ class StateQueue(JobQueue):
     ``most`` of ``tries``. Their answers go into ``answers``. If ``answers`` already has an answer for a state, bob does
     not check that state.
 
-    At the end, some states are checked a second time. These are states whose check did not end in time, and ``again``
-    states that bob draws with the seed ``seed``. The second check of a drawn state shows whether the checker
-    contradicts itself. If no guest runs any more, bob starts none for these second checks.
+    At the end, some states are checked a second time. These are states whose check did not end in time, and some states
+    that bob draws at random with the seed ``seed``. ``again`` is the number of drawn states. The second check of a
+    drawn state shows whether the checker contradicts itself. If no guest runs any more, bob starts none for these
+    second checks.
 
     If some states stay without an answer, ``lost`` says why. The progress that the user sees counts each checked state
     once. If ``is_control`` is true, another queue has counted the states, so this queue does not."""

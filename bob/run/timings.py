@@ -52,7 +52,8 @@ class TimedWork:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The ``seconds`` that some work took, and the share of ``recording`` in them (0 to 1)."""
+    """The time that some work took. ``seconds`` is the whole time, and ``recording`` is the part of it (0 to 1) that
+    bob spent on recording."""
 
     work: TimedWork
     seconds: Annotated[float, Meta(gt=0)]
@@ -80,12 +81,12 @@ class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
-    """Return the time that all ``parts`` took in earlier runs (None: unknown), and an estimate in words. ``here`` has
-    the timings of this machine, ``usual`` those of another machine.
+    """Return the time that all ``parts`` took in earlier runs, or None if it is unknown. Also return an estimate in
+    words. ``here`` has the timings of this machine, and ``usual`` has the timings of another machine.
 
-    For each part, bob takes the most similar work in ``here``. If it finds none for some part, it takes all times from
-    ``usual``. It also does so if the similar work had far fewer workloads than the part. Small work is mostly the start
-    of guests, so its time says little about larger work."""
+    For each part, bob takes the most similar work in ``here``. If it finds no such work for some part, it takes the
+    times of all parts from ``usual``. It also does so if the similar work had far fewer workloads than the part. Small
+    work is mostly the start of guests, so its time says little about larger work."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -110,9 +111,10 @@ def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> 
 
 
 def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
-    """Return the timing that is most similar to ``part``; if several are equally similar, the newest. If ``part`` runs
-    on a machine that the user gives, use only timings of that machine; otherwise, use no timings of such machines. They
-    work in real time, so their times are unlike those of bob's guests."""
+    """Return the timing that is most similar to ``part``. If several are equally similar, return the newest of them. If
+    ``part`` runs on a machine that the user gives, use only timings of that machine. If it runs in bob's own guests,
+    leave out the timings of such machines. These machines work in real time, so their times are unlike the times of
+    bob's guests."""
     given = part.image if _is_given(part.image) else ""
     same = [
         one
@@ -202,8 +204,8 @@ class TimedProgress:
 
     def share(self, workloads: int) -> float:
         """Return the part of the time (0 to 1) that was for recording, and not for observing. After the last recording,
-        bob only observes. The length of that time, divided by the number of workloads observed in it, is the time to
-        observe one."""
+        bob only observes. bob divides the time after the last recording by the number of workloads observed since then.
+        The quotient is the time to observe one workload."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:
@@ -214,7 +216,7 @@ class TimedProgress:
 
 
 def read() -> list[Timing]:
-    """Return the timings of this machine, the oldest first; [] if the file cannot be read."""
+    """Return the timings of this machine, the oldest first. Return [] if the file cannot be read."""
     try:
         return _read(_file())
     except UNREADABLE:

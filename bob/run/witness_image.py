@@ -31,9 +31,9 @@ def by_image(
     """Group ``witnesses`` by the guest image that bob uses to show them again. If ``name`` is given, all witnesses use
     the image ``name``. Otherwise each witness uses the image that it names.
 
-    Raise UsageError if an image has a kernel of another series than a witness, unless ``any_kernel`` is True (None: the
-    command lacks this option). If the kernel is of the same series but of another package, report that to
-    ``progress``."""
+    Raise UsageError if an image has a kernel of another series than a witness, unless ``any_kernel`` is True. If the
+    command lacks the option --any-kernel, ``any_kernel`` is None, and the message does not suggest the option. If the
+    kernel is of the same series but of another package, report that to ``progress``."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
