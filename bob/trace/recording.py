@@ -17,8 +17,8 @@ class Completion(Enum):
 
 
 class InodeStatus(NamedTuple):
-    """Some fields of the answer of lstat(2). ``mtime`` is in ns since 1970. It is 0 if the inode was modified after bob
-    had made the base image, since the time then differs from run to run."""
+    """Some fields of the answer of lstat(2). ``mtime`` is in ns since 1970. It is 0 if the inode was last modified
+    during the recording or later."""
 
     mode: int
     uid: int

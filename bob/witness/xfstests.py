@@ -2,7 +2,8 @@
 
 xfstests can crash in two ways. From a chosen moment on, the target dm-flakey drops all writes. It keeps every earlier
 write, even if it was not flushed. A log of dm-log-writes, replayed up to a mark, loses all writes before the mark that
-were not flushed. In neither way does a crash lose only some of the unflushed writes (:func:`loss`)."""
+were not flushed. But a crash may also lose only some of the unflushed writes, and xfstests cannot do this
+(:func:`loss`)."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -33,8 +34,8 @@ _MIB = 512  # size of the file system that the case copies before the crash; xfs
 
 
 class CacheLoss(Enum):
-    """How many of the unflushed writes a crash state has lost: writes that the disk had got, but had not made
-    durable."""
+    """How many of the unflushed writes a crash state has lost. The disk had received these writes, but had not made
+    them durable."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -145,8 +146,9 @@ _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
 
 
 def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
-    """Yield the lines that print what the case compares. Raises UsageError if bob cannot tell which parts of the tree a
-    correct file system would keep in this crash."""
+    """Yield the lines that print parts of the tree. The case prints them before and after the crash, and compares the
+    output. Raises UsageError if bob cannot tell which parts of the tree a correct file system would keep in this
+    crash."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
         return  # the case only checks that the file system mounts

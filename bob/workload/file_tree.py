@@ -84,8 +84,8 @@ class FileTree:
         return self.inodes[self.names[path]].size
 
     def find(self, path: str, *kinds: FileKind) -> int:
-        """Return the identity of the file with this path or handle. Raises ValueError if it does not exist. With
-        ``kinds``, also raises ValueError for a file of any other kind."""
+        """Return the identity of the file with this path, or of the open file with this handle. Raises ValueError if it
+        does not exist. With ``kinds``, also raises ValueError for a file of any other kind."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
         if path not in self.names and path not in self.handles:
@@ -99,8 +99,8 @@ class FileTree:
         self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
 
     def fill(self, identity: int, content: bytes) -> None:
-        """Give a file new contents. Forget the time of modification that an earlier operation may have set for the
-        file."""
+        """Give a file new contents. Its time of modification becomes unknown, even if an earlier operation had set
+        it."""
         self.set(identity, content=content, modified=None)
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
@@ -129,7 +129,8 @@ class FileTree:
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
         """Record that ``length`` bytes of the file ``identity``, from ``offset`` on, are a copy of the same range of
-        ``source``. Later writes must then differ from these bytes (:mod:`bob.workload.shades`)."""
+        ``source``. Later writes must then differ from these bytes, so bob chooses other shades (variants of the test
+        data) for them (:mod:`bob.workload.shades`)."""
         if self._shades is not None:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 
@@ -194,8 +195,8 @@ def not_open(handle: str) -> str:
 
 
 def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
-    """Replace paths in ``names``. ``moved`` has the new path for each old path of a moved file or directory; the paths
-    below a moved directory change too. Return all new paths with the identities of their files."""
+    """Replace the paths of moved files and directories in ``names``. ``moved`` has the new path for each old path.
+    Paths below a moved directory change, too. Return the changed paths only, with the identities of their files."""
     below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
     taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
     names.update(taken)

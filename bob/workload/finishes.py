@@ -1,5 +1,5 @@
-"""The default finishes for a question of ``bob try``. A finish is the end of a recording, after the workload's
-operations.
+"""The default finishes for ``bob try``, which tests a workload that the user gives. A finish is the end of a recording,
+after the workload's operations.
 
 bob records the workload several times, each time with another finish. One finish is natural writeback: bob waits until
 the kernel has written everything by itself. The other finishes sync files that the workload does not ask to sync. The

@@ -1,5 +1,5 @@
-"""A workload's history without a crash: the names and contents of every object, step by step. The presence oracle
-(:mod:`bob.claim.property.presence`), which finds out what survived a crash, compares the files after the crash with it.
+"""A workload's history without a crash: the names and contents of every object, step by step. To find out what survived
+a crash, the presence oracle (:mod:`bob.claim.property.presence`) compares the files after the crash with this history.
 The operations of the workload have the numbers 1, 2, and so on. The operations that make the initial tree have the
 numbers 10000, 10001, and so on."""
 
@@ -24,7 +24,8 @@ class FileKind(StrEnum):
 @dataclass(slots=True)
 class Thing:
     """A file, directory or other object, independent of its names. ``identity`` is unique within the history.
-    ``target`` is the target of a symbolic link; for a special file, it has words that say what the file is."""
+    ``target`` is the target of a symbolic link. For a special file, it instead says in words what kind of file it
+    is."""
 
     identity: int
     kind: FileKind

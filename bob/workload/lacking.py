@@ -41,8 +41,8 @@ LACKABLE: dict[str, OperationTest] = {
 
 
 def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
-    """Return the kinds of operations that occur in ``operations``, among the kinds ``lacks`` that a file system does
-    not have."""
+    """Return the kinds in ``lacks`` that occur in ``operations``. ``lacks`` has the kinds of operations that a file
+    system does not support."""
     return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 

@@ -110,7 +110,8 @@ def _as(word: str) -> tuple[()]:
 class _Word:
     """A kind of word in the language, such as a path or an owner. ``read`` returns the value for a word. ``write``
     returns the word for a value, or None if the word is left out. ``fields`` is the number of fields of the operation
-    that get their values from the word. If it is not 1, ``read`` returns a tuple of so many values."""
+    that get their values from the word. If one word gives the values of several fields, ``read`` returns a tuple with
+    these values."""
 
     read: Callable[[str], Any]
     write: Callable[..., str | None] = str

@@ -242,7 +242,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """A mark in the recording: the program acknowledges all its work so far."""
+    """A mark in the recording. It stands for the moment when a program confirms all its work so far to its user."""
 
     text: str
 

@@ -139,9 +139,9 @@ def operations_in(data: bytes) -> frozenset[int]:
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
-    """Return how much of ``data``, from ``position`` on, is data of one operation without a gap. The first cell there
-    is ``cell``. The answer is the length of a block if a whole block is such data, else the length of a sector if a
-    sector is, else 0."""
+    """Return how many bytes of ``data``, from ``position`` on, one operation wrote without a gap. ``cell`` is the first
+    cell at this position. The function only tries a whole block, and then a sector. It returns the length that fits, or
+    else 0."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
         if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):

@@ -25,8 +25,8 @@ class RefusedCall(OSError):
 
 class Stopped(BaseException):
     """The exception that ends a run of a Python file from within a call. ``except Exception`` does not catch it.
-    ``error`` is the mistake in the file. Without a mistake (None), bob itself ended the run, because it does not need
-    the rest."""
+    ``error`` is the mistake in the file. Without a mistake (None), bob itself ended the run early, because an earlier
+    run has already shown how it continues."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
@@ -92,9 +92,9 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return everything that decides which trees a crash now may leave, except for the layout on the disk. The
-        result has the tree at the last sync of all files, without the written bytes, and the operations after that
-        sync."""
+        """Return a key for the state of the file system. With equal keys, a crash now may leave the same trees, if the
+        layout on the disk is also the same. The key has the tree at the last sync of all files, without the written
+        bytes, and the operations after that sync."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 

@@ -9,8 +9,9 @@ same characters at most positions, and the shades turn these into different byte
 the numbers of the operations, and these digits may differ. The shades may turn two different digits into the same byte.
 In that case bob takes a further shade for one of the operations.
 
-There are ``ALPHABET`` shades of printable characters. As many further shades have the same bytes with the highest bit
-set. Operations begin at shade 0, which is plain text. Operations of the initial tree begin at shade 32."""
+There are ``ALPHABET`` shades of printable characters. Each of them has a second version, which is also a shade: all its
+bytes have the highest bit set. Operations begin at shade 0, which is plain text. Operations of the initial tree begin
+at shade 32."""
 
 from __future__ import annotations
 
@@ -94,8 +95,8 @@ class Shades:
 
         Every written byte differs from the bytes of earlier writes to the same place. A range may be too short for a
         whole cell. Then bob looks for a shade that makes its bytes differ from all other writes, too, in any file. If
-        no such shade is free, bob does without this second condition. Raises ValueError if no shade meets the first
-        condition."""
+        no such shade is free, these bytes may be equal to bytes of writes to other places. Raises ValueError if no
+        shade gives bytes that differ from earlier writes to the same place."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ
@@ -153,8 +154,9 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """Return the shades that are not free for a write with the characters ``word`` in its cells. In such a shade, some
-    byte of the write would be equal to the byte at the same position in the cells of one of the writes ``others``."""
+    """Return the shades that a new write cannot use. ``word`` has the four characters that stand for the operation in
+    the write's cells. In such a shade, some byte of a cell would be equal to the byte at the same position in a cell of
+    one of the earlier writes ``others``."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

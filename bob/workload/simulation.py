@@ -1,6 +1,7 @@
-"""The simulation of a workload in memory, which refuses operations that a kernel would refuse. It finds out which bytes
-bob's agent in the guest has to write, and what the files contain after each operation if no crash comes (the history).
-The presence oracle, which finds out what survived a crash, compares the files after the crash with this history."""
+"""Simulates a workload in memory, without a crash, and refuses operations that a kernel would refuse. The simulation
+finds out which bytes bob's agent in the guest has to write. It also gives the *history*: what the files contain after
+each operation. To find out what survived a crash, the presence oracle compares the files after the crash with this
+history."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,8 +21,8 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024  # a limit, since the history keeps each 
 
 
 class RefusedError(UsageError):
-    """The error of an ``operation`` that a file system would refuse; ``why`` is the reason. If ``is_too_large``, a file
-    system would accept the operation, but bob does not allow files of that size."""
+    """A file system would refuse ``operation``; ``why`` is the reason. If ``is_too_large``, a file system would accept
+    the operation, but bob does not allow files of that size."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
