@@ -8,9 +8,9 @@ from bob.answer.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class EarlierPart:
-    """One part of the work in an earlier run. The part had this number of ``workloads``, and bob observed their crash
-    states for ``seconds``. For example, if the work is a table of results for several file systems, a part is one file
-    system."""
+    """One part of the work in an earlier run. ``workloads`` is the number of the part's workloads, and ``seconds`` is
+    the time that bob took to observe their crash states. For example, if the work is a table of results for several
+    file systems, a part is one file system."""
 
     workloads: int
     seconds: float
@@ -20,18 +20,18 @@ class EarlierPart:
 class Earlier:
     """The time that the same work took in an earlier run. ``seconds`` is the time of all the work (None: the earlier
     run was on another machine). ``recording`` is the share of the time (0 to 1) that recording took. The ``parts`` are
-    in the order in which bob worked on them. They are kept apart because a workload of one part may take ten times as
-    long as one of another. The seconds of a part do not include the recording of its workloads, since bob records one
-    part while it observes the crash states of the previous part."""
+    in the order in which bob worked on them. Each part has its own numbers, because a workload of one part may take ten
+    times as long as a workload of another part. The seconds of a part do not include the recording of its workloads,
+    since bob records one part while it observes the crash states of the previous part."""
 
     seconds: float | None
     recording: float
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Predict which share (0 to 1) of the time of observation has passed when ``count`` of all ``of`` workloads are
-        done. Assume that each part takes as long as in the earlier run. If the sum of the workloads of all ``parts`` is
-        not ``of``, assume that each workload takes the same time."""
+        """Predict how far the observation is when ``count`` workloads are done, as a share (0 to 1) of its time. ``of``
+        is the number of all workloads. Assume that each part takes as long as in the earlier run. If the sum of the
+        workloads of all ``parts`` is not ``of``, assume that each workload takes the same time."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -69,8 +69,8 @@ class Progress(Protocol):
         many of them it did not try."""
 
     def skipped(self, workloads: int, states: int) -> None:
-        """Subtract these numbers from those of :meth:`planned`: bob will leave out so many workloads and crash
-        states."""
+        """Subtract ``workloads`` and ``states`` from the numbers of :meth:`planned`, because bob leaves out this many
+        workloads and crash states."""
 
     def judged(self, cell: Answer) -> None:
         """Take a cell of the result table. It has the verdict on one property (a claim about what survives a crash) for

@@ -1,4 +1,5 @@
-"""The arguments of system calls, as strace writes them: their indexes, and what they mean."""
+"""The arguments of system calls, as strace writes them. This module knows the index of each argument that bob needs,
+and what the argument means."""
 
 import re
 from dataclasses import replace
@@ -35,8 +36,8 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 def follows_links(call: SystemCall) -> bool:
     """Return whether a call follows a symbolic link at the end of the path in its arguments. A path in /proc or /dev
-    that stands for an open file looks like a symbolic link, but a linkat(2) of such a path links the open file itself.
-    For it, the result is False."""
+    that stands for an open file looks like a symbolic link, but a linkat(2) with such a path links the open file
+    itself. So the result for such a linkat(2) is False."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -49,16 +50,16 @@ def process_of(open_file: re.Match[str], call: SystemCall) -> int:
 
 
 def has_no_name(call: SystemCall, place: int) -> bool:
-    """Return whether the argument at index ``place``, a name, is empty. The call is then about the file of the
-    descriptor in the argument before it (AT_EMPTY_PATH)."""
+    """Return whether the argument at index ``place`` is an empty name (AT_EMPTY_PATH). Such a call is about the file of
+    the descriptor in the previous argument."""
     return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
 class KernelCopy(NamedTuple):
     """A copy that the kernel makes from one open file to another. ``out_of`` and ``into`` are the indexes of the
-    arguments that have the two descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on. None
-    for ``begin`` means that the copy reads at the position of the file that it reads, and advances this position. None
-    for ``start`` means the same for the file that it writes."""
+    arguments that have the two descriptors. The copy reads from byte ``begin`` and writes from byte ``start`` on. If
+    ``begin`` is not given (None), the copy reads at the position of the first open file, and advances this position. If
+    ``start`` is not given (None), it writes at the position of the second open file, and advances that."""
 
     out_of: int
     into: int

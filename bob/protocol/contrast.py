@@ -3,10 +3,10 @@ compares a crash state that the program's checker refuses with states that the c
 (OSDI'14, section 3). For each call of the program, a *presence* says how much of the call's effect is in a crash state:
 NONE, PARTIAL or FULL. It is UNDECIDED if the state does not show this.
 
-bob looks for the accepted state that differs least from the refused state and has the effects of more calls. The
-additional calls are *missing* in the refused state. bob also looks for the accepted state that differs least and has
-the effects of fewer calls. In the refused state, the calls that it lacks persisted too early. Before that, bob looks
-for groups of calls that must persist together (section 3.4)."""
+Among the accepted states with the effects of more calls than the refused state, bob takes the state that differs least.
+The additional calls are *missing* in the refused state. Among the accepted states with the effects of fewer calls, bob
+also takes the state that differs least. The calls that this accepted state lacks persisted too early in the refused
+state. Before both comparisons, bob looks for groups of calls that must persist together (section 3.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NAMED = 3  # calls that one sentence names
 
 
 class Reliance(StrEnum):
-    """A kind of reliance, that is, of something that a program needs after a crash. ORDER: some calls must persist
+    """A kind of reliance. A reliance is something that a program needs after a crash. ORDER: some calls must persist
     before others. WHOLE: a call must persist as a whole or not at all. TOGETHER: several calls must persist together or
     not at all. DURABLE: when the program has written a certain output, some earlier calls must be durable. NOT_YET:
     when the program has written a certain output, some calls must not have persisted yet. UNCLEAR: bob does not know
@@ -91,9 +91,9 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The difference between two crash states. ``calls`` are the calls that only one of them has. ``parts`` are calls
-    that persisted in part, but not in the same part in both states. ``beside`` has phrases for differences that no call
-    explains."""
+    """The difference between two crash states. ``calls`` are the calls whose effects only one of the two states has.
+    ``parts`` are calls that persisted in part, but not in the same part in both states. ``beside`` has phrases for
+    differences that no call explains."""
 
     calls: tuple[int, ...]
     beside: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Contrast:
 
 class Presences:
     """A table of crash states (rows) and calls (columns). Each entry is a presence: how much of the call's effect is in
-    the state. ``untold`` has an entry for each row: those properties of the state's files that no call of the program
+    the state. For each row, ``untold`` has those properties of the state's files that no call of the program
     explains."""
 
     def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
@@ -132,13 +132,14 @@ class Presences:
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """Return how ``state`` differs from three rows of the table. The first row has the effects of the same calls as
-        ``state``. It can only differ from ``state`` in values that no call explains, and in the part of a call's effect
-        that persisted. The second row has the effects of more calls, and the third row those of fewer calls. If several
-        rows are possible, bob takes the one with the fewest differences. If no row is possible, the result has None in
-        its place. ``own`` has the values in ``state`` that no call explains.
+        ``state``. Only two other differences are possible: values that no call explains, and which part of a call's
+        effect persisted, if only a part did. The second row has the effects of more calls, and the third row those of
+        fewer calls. If several rows are possible, bob takes the one with the fewest differences. If no row is possible,
+        the result has None in its place. ``own`` has the values in ``state`` that no call explains.
 
-        A call that is undecided in only one of the two states also counts as a difference. The result names the calls
-        whose presence certainly differs. If there are no such calls, it names those whose presence may differ."""
+        If a call is undecided in ``state`` and not in the row, or the reverse, that is a difference, too. The result
+        names the calls whose presence certainly differs. If there are no such calls, it names the calls whose presence
+        may differ."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # usually a few among thousands of calls
         few = Presences((), self._untold)
@@ -168,7 +169,8 @@ class Presences:
         """Return the difference between a state and the nearest row among those that ``fits`` marks. The nearest row
         has the lowest of the ``costs``. If several rows have the lowest cost, bob compares the numbers of the calls
         that ``named`` marks in each row, and takes the row with the lowest numbers. If these are equal, too, bob
-        compares in the same way the ``torn`` calls that persisted in another part in the row than in the state."""
+        compares other calls in the same way: the ``torn`` calls, if the part of their effect that persisted is not the
+        same in the row as in the state."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -202,8 +204,9 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
     """Return the ``explanation``. If it says that calls must be durable when the program writes an output, keep only
-    calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
-    these persisted together with earlier ones.) If all its calls are later, keep all of them."""
+    the calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
+    these persisted together with earlier calls.) If the explanation has no calls before ``told_by``, keep all its
+    calls."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -252,8 +255,9 @@ _OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER  # reliances that 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
     """Return groups of calls that must persist together. ``accepted[k]`` says whether the checker accepts the result of
     the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. If the checker accepts a state
-    before and after some operations, but no state between, their calls are a group. The group has only calls in
-    ``changing``, and it neither begins nor ends with an output."""
+    before and after some operations, but no state between, their calls are a group. The group has only the calls in
+    ``changing``, which change files. If the first or the last of the operations is from another call, such as an
+    output, there is no group."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
@@ -272,10 +276,10 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """Return the ``explanation``, or replace it by "the calls of a whole group must persist together". ``found`` has
-    the groups. A group replaces the explanation if the crash came inside the group, or if the explanation names only
-    members of the group. If the explanation is that calls must be durable when an output has been written, it is never
-    replaced."""
+    """Return the ``explanation``, or in its place another one: the calls of a group in ``found`` must persist together.
+    The other one is better if the explanation names only calls of the group, or if the crash came between the first and
+    the last call of the group. An explanation that calls must be durable when an output has been written is always
+    returned unchanged."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}
@@ -288,9 +292,9 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """Return the number of the last call in the ``refused`` state if the state is a clean prefix. Such a state has all
-    calls up to a certain call as a whole, and nothing of later calls. Otherwise return None. Undecided calls do not
-    count."""
+    """Return the number of the last call in the ``refused`` state if the state is a clean prefix. Such a state has the
+    whole effects of all calls up to a certain call, and nothing of later calls. Otherwise return None. Ignore calls
+    whose presence is undecided."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))

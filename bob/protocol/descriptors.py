@@ -54,8 +54,8 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A mapping in a process: at ``address`` are the bytes from ``start`` up to ``end`` of the file with the number
-    ``file`` (None: bob does not follow the file). ``path`` is the file's path at the time of the mmap(2)."""
+    """A mapping in a process. The memory at ``address`` shows the bytes from ``start`` up to ``end`` of the file with
+    the number ``file`` (None: bob does not follow the file). ``path`` is the file's path at the time of the mmap(2)."""
 
     file: int | None
     path: str
@@ -69,9 +69,9 @@ class Mapping:
 
 
 class Mappings:
-    """The shared mappings of files, by process. bob records the stores to some of the mappings. ``by_path`` has the
-    numbers of the files that are mapped so, by their path at the time of the mmap(2). Threads share their mappings, a
-    fork copies them, and execve drops them."""
+    """The shared mappings of files, by process. bob records the stores to some of the mappings. For these mappings,
+    ``by_path`` maps the path of the file at the time of the mmap(2) to the number of the file. Threads share their
+    mappings, a fork copies them, and execve drops them."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
@@ -126,8 +126,8 @@ class Mappings:
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
-        """Return a mapping of only those bytes of a file that an msync(2) syncs. Return None if no mapping contains the
-        address in the call."""
+        """Find the mapping that an msync(2) syncs, and return it reduced to the bytes of the file that the call syncs.
+        Return None if no mapping contains the address in the call."""
         address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:
@@ -218,8 +218,8 @@ class Descriptors:
             self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
     def _read(self, call: SystemCall) -> None:
-        """Advance the position of the open file that a call reads, unless the call gives an offset (in preadv2, -1 is
-        not an offset)."""
+        """Advance the position of the open file that a call reads, unless the call gives an offset. In preadv2(2), the
+        offset -1 means that the call gives no offset."""
         open_file = self.at(call, 0)
         is_at_offset = call.name == "preadv2" and _number(call.arguments[3]) not in (-1, 2**64 - 1)
         if open_file is not None and not is_at_offset:

@@ -36,7 +36,7 @@ class DiagramStep(Document, frozen=True):
 
     ``program`` is the name of the program that made the call, and ``function`` the function in it (empty: unknown).
     ``process`` numbers the processes from 1, in the order of their first steps. If the step is a sync, ``covers`` has
-    the numbers of all steps that were not durable before the sync, and that it makes durable."""
+    the numbers of all steps that this sync makes durable and that no earlier sync made durable."""
 
     number: int
     kind: StepKind
@@ -90,10 +90,10 @@ class DiagramRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """A diagram of a program's steps. ``rows`` are in program order. ``needs`` are what the program relies on. In a
-    diagram, the numbers in a need are indexes of rows, not numbers of steps. ``orders`` has an entry for each sync:
-    (first row, last row, row of the sync). It says that the sync makes the rows from the first to the last durable.
-    ``left_out`` is the number of needs that are not drawn."""
+    """A diagram of a program's steps. ``rows`` are in program order. ``needs`` are what the program relies on. In these
+    ``needs``, the numbers are indexes of rows, not numbers of steps. ``orders`` has an entry for each sync: (first row,
+    last row, row of the sync). It says that the sync makes the rows from the first to the last durable. ``left_out`` is
+    the number of needs that are not drawn."""
 
     rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
@@ -146,8 +146,9 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
     """Return the need that an ``explanation`` shows. (An explanation says why a crash state is refused. A need says
-    which steps must persist together, or which steps must persist before other steps or outputs.) Return None if its
-    calls are not among the ``steps``. ``told`` is the output before the crash."""
+    which steps must persist together, or which steps must persist before other steps or outputs.) Return None if the
+    calls of the explanation are not among the ``steps``, or if its kind is UNCLEAR or NOT_YET. ``told`` is the output
+    before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -207,8 +208,9 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
 
 
 class _UnsyncedSteps:
-    """The steps that no sync has made durable so far. Here bob assumes what POSIX promises. A sync of a file makes only
-    the changes of its data durable. A sync of a directory makes only the changes of the names in it durable."""
+    """The steps that no sync has made durable so far. For this, bob relies only on what POSIX promises: a sync of a
+    file makes only the changes of its data durable. A sync of a directory makes only the changes of the names in it
+    durable."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
@@ -295,9 +297,10 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
     """Look for steps that repeat from index ``at`` on. Return (length of a round, number of rounds) for the repetition
-    that saves most rows. ``tokens`` and ``free`` have one entry for each step. Two steps count as the same if their
-    entries in ``tokens`` are equal. A step may be part of a repetition only if its entry in ``free`` is True. A
-    repetition of a single step has at least ``fewest`` rounds."""
+    that saves the largest number of rows in the diagram, or (1, 1) if there is no repetition. ``tokens`` and ``free``
+    have one entry for each step. Two steps count as the same if their entries in ``tokens`` are equal. A step may be
+    part of a repetition only if its entry in ``free`` is True. A repetition of a single step has at least ``fewest``
+    rounds."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
         end = at + length
@@ -311,8 +314,8 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
 
 
 def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
-    """Return the ``rows`` of a diagram. If there are too many, keep the first and the last rows, rows with a step whose
-    number is in ``marked``, and the neighbours of these. Gaps stand for the other rows."""
+    """Return the ``rows`` of a diagram. If there are too many, keep the first and the last rows, each row with a step
+    whose number is in ``marked``, and the rows before and after such a row. Gaps stand for the other rows."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     ends = MOST_ROWS // 3

@@ -1,7 +1,7 @@
-"""The effects of a program's calls. To describe them, bob divides the file system into *units*: the names, and for each
-file its size, ranges of its contents, and its permission bits. A unit has a *history*: the values that it had one after
-the other, each with the call that made it. In a crash state, each unit has one value of its history. From the values,
-bob concludes which calls had their effects on the disk at the crash."""
+"""The effects of a program's calls. To describe them, bob divides the file system into *units*. A unit is a name, the
+size of a file, its permission bits, or a range of its contents. A unit has a *history*: the values that it had one
+after the other, each with the call that made it. In a crash state, each unit has one value of its history. From the
+values, bob concludes which calls had their effects on the disk at the crash."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Version(NamedTuple, Generic[V]):
 
 
 class StoredBytes(NamedTuple):
-    """The bytes from ``start`` up to ``end`` of a file that one call stores. They are ``data`` (None: zeros)."""
+    """The bytes that one call stores in a file, from offset ``start`` up to ``end``. ``data`` has these bytes (None:
+    zeros)."""
 
     start: int
     end: int
@@ -116,8 +117,8 @@ class Effects:
     calls as operations. ``untold`` has phrases for calls that change a file in a way that bob does not know.
     ``left_out`` has phrases for calls that change only times or extended attributes. ``strange`` has names that were
     changed in a way that bob does not know. Calls may overlap in time: a call may begin before an earlier call has
-    taken effect. Then ``begun`` maps the number of the later call to that of the earlier call (the first of them, if
-    there are several). ``memory`` is a cache. Functions may use it only after all calls have been added."""
+    taken effect. For each such call, ``begun`` maps its number to the number of the first earlier call that had not
+    taken effect. ``memory`` is a cache. Functions may use it only after all calls have been added."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
@@ -206,8 +207,8 @@ class Effects:
 
     @property
     def changing(self) -> tuple[int, ...]:
-        """The numbers of the calls that change a name, or a file that bob follows, in ascending order. Only such
-        changes can be found in a crash state."""
+        """The numbers of the calls that change a name, or a file that bob follows, in ascending order. bob can find
+        only such changes in a crash state."""
         calls = {change.call for history in self.entries.values() for change in history}
         calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
@@ -227,8 +228,8 @@ class Effects:
 
     @cached_property
     def growing(self) -> frozenset[tuple[int, int]]:
-        """Pairs (number of a file, number of a call). The call sets the size of the file; an append does so, too. Use
-        this only when all calls are known."""
+        """A pair (number of the file, number of the call) for each time that a call, such as a truncate or an append,
+        sets the size of a file. Use this only when all calls are known."""
         return frozenset((number, size.call) for number, file in enumerate(self.files) for size in file.sizes)
 
     @cached_property

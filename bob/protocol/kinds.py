@@ -29,10 +29,10 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for the reliance that an ``explanation`` describes, or "" if no word fits. ``told_by`` is the
-    number of the call that wrote the program's last output before the crash. If the explanation says that calls must be
-    durable, they must be durable when this output is written. None for ``told_by`` means that they must be durable
-    after the last call."""
+    """Return ALICE's class (such as "atomicity of an append") of the reliance that an ``explanation`` describes, or ""
+    if no class fits. ``told_by`` is the number of the call that wrote the program's last output before the crash. If
+    the explanation says that calls must be durable, they must be durable when this output is written. None for
+    ``told_by`` means that they must be durable after the last call."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -96,8 +96,9 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a call in ``missing`` gave a file a name, and an fsync of that file followed before the call with
-    the number ``before``. The file must still have a name when call ``before`` is made."""
+    """Return whether a call in ``missing`` gave a file a name, and the program called fsync on that file after this
+    call, but before the call with the number ``before``. The file must still have a name when call ``before`` is
+    made."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

@@ -24,9 +24,9 @@ _NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are not on a di
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """Return a path for each call that changes or syncs only files outside ``root``: the first path in its arguments.
-    Some programs run with another root directory than the guest has (chroot(2)): the directory ``world`` of the guest.
-    The returned paths are as the program sees them."""
+    """Return a path for each call that changes or syncs only files outside ``root``. This is the first path in the
+    call's arguments. ``world`` is the directory of the guest that is the root directory of the program, if the program
+    runs in a chroot(2). The returned paths are as the program sees them."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

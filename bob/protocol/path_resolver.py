@@ -56,7 +56,8 @@ class PathResolver:
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:
-        """Return the number of the file at ``path``. If no file is there now, return the last file that was there."""
+        """Return the number of the file at ``path`` after the calls so far. If ``path`` does not exist any more, return
+        the number of the last file that it led to."""
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
