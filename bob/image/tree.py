@@ -1,5 +1,5 @@
-"""Use a kernel from its build tree: its bzImage, its modules and its configuration. bob makes a folder with links to
-the few modules that a guest needs, and runs depmod on this folder. The image gets copies of these modules without debug
+"""Use a kernel from its build tree: its bzImage, its modules and its configuration. A folder gets links to the few
+modules that a guest needs, and bob runs depmod on this folder. The image gets copies of these modules without debug
 information."""
 
 import os

@@ -91,7 +91,7 @@ class Looked:
 
 class Unmade:
     """The *unmade* calls of crash states. Such a call began only after the kernel had sent the last write that the
-    crash state has. So the state can have no effect of the call.
+    crash state has. So the state lacks every effect of the call.
 
     The calls and the recordings have different clocks. ``offset`` is the number of seconds to add to the time of a call
     to get the time in the recordings. Without ``offset`` (None), no call counts as unmade. A store to a mapping never

@@ -63,8 +63,8 @@ class ModelLooked:
 class JudgedModel:
     """The answer about a program on a model. ``shown`` has the indexes of the states whose trees bob shows to the user.
     For each way to break the program, bob shows one state. The program has a *reliance* on a system call if the checker
-    refuses a state that lacks the call's effect. bob also shows one state for each kind of reliance that explains a
-    way."""
+    refuses a state that lacks the call's effect. For each kind of reliance that explains a way, bob shows one more
+    state."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -145,8 +145,8 @@ def numbered(effects: Effects) -> Effects:
 def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
-    """Compare the answer on ``model`` with the answer on ``real``, a file system of the same run. Return the answer on
-    ``model``, to which the comparison is added.
+    """Compare the answer on ``model`` with the answer on ``real``, a file system of the same run. Add the comparison to
+    the answer on ``model``, and return it.
 
     ``unforeseen`` has the ways to break the program that occur on ``real`` although the model forbids them. Each way is
     mapped to the model's rules that forbid it. If ``is_its_own``, the model was derived from ``real``, so it should

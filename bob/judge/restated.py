@@ -13,7 +13,7 @@ from bob.witness.results import result_files, tell_results
 
 
 def is_reference(path: Path) -> bool:
-    """Return whether the folder ``path`` has a result, but not the recordings from which bob made it. bob can judge
+    """Return whether the folder ``path`` has a result, but lacks the recordings behind it. bob can judge
     only the witnesses of such a result again."""
     return not (path / "run.json").exists() and bool(result_files(path))
 

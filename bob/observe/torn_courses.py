@@ -103,8 +103,8 @@ class TornCourses:
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
     """Divide ``cube``, and yield the cubes whose states have ``content`` in one sector. ``layers`` are the writes to
-    that sector, from the last to the first, each as the number of a part and the number of its content. Of the writes
-    that are on the disk, the last one decides the sector's content."""
+    that sector, from the last to the first, each as the number of a part and the number of its content. The last of
+    these writes that is on the disk decides the sector's content."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

@@ -169,8 +169,8 @@ class Presences:
         """Return the difference between a state and the nearest row among those that ``fits`` marks. The nearest row
         has the lowest of the ``costs``. If several rows have the lowest cost, bob compares the numbers of the calls
         that ``named`` marks in each row, and takes the row with the lowest numbers. If these are equal, too, bob
-        compares other calls in the same way: the ``torn`` calls, if the part of their effect that persisted is not the
-        same in the row as in the state."""
+        compares the ``torn`` calls in the same way. It takes only the torn calls whose effect persisted in different
+        parts in the row and in the state."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -205,8 +205,8 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
     """Return the ``explanation``. If it says that calls must be durable when the program writes an output, keep only
     the calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
-    these persisted together with earlier calls.) If the explanation has no calls before ``told_by``, keep all its
-    calls."""
+    these persisted together with earlier calls.) If all calls of the explanation come after ``told_by``, keep them
+    all."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -256,8 +256,8 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
     """Return groups of calls that must persist together. ``accepted[k]`` says whether the checker accepts the result of
     the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. If the checker accepts a state
     before and after some operations, but no state between, their calls are a group. The group has only the calls in
-    ``changing``, which change files. If the first or the last of the operations is from another call, such as an
-    output, there is no group."""
+    ``changing``, which change files. The operations make no group if the first or the last of them is from another
+    call, such as an output."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):

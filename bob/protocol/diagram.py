@@ -145,10 +145,10 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return the need that an ``explanation`` shows. (An explanation says why a crash state is refused. A need says
-    which steps must persist together, or which steps must persist before other steps or outputs.) Return None if the
-    calls of the explanation are not among the ``steps``, or if its kind is UNCLEAR or NOT_YET. ``told`` is the output
-    before the crash."""
+    """Return the need that an ``explanation`` shows. An explanation says why a crash state is refused. A need says
+    which steps must persist together, or which steps must persist before other steps or outputs. The result is None if
+    the calls of the explanation are not among the ``steps``, or if its kind is UNCLEAR or NOT_YET. ``told`` is the
+    output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -208,7 +208,7 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
 
 
 class _UnsyncedSteps:
-    """The steps that no sync has made durable so far. For this, bob relies only on what POSIX promises: a sync of a
+    """The steps that no sync has made durable so far. For this, bob relies only on the promises of POSIX. A sync of a
     file makes only the changes of its data durable. A sync of a directory makes only the changes of the names in it
     durable."""
 
@@ -297,10 +297,10 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
     """Look for steps that repeat from index ``at`` on. Return (length of a round, number of rounds) for the repetition
-    that saves the largest number of rows in the diagram, or (1, 1) if there is no repetition. ``tokens`` and ``free``
-    have one entry for each step. Two steps count as the same if their entries in ``tokens`` are equal. A step may be
-    part of a repetition only if its entry in ``free`` is True. A repetition of a single step has at least ``fewest``
-    rounds."""
+    that saves the largest number of rows in the diagram. The result (1, 1) means that no step repeats. ``tokens`` and
+    ``free`` have one entry for each step. Two steps count as the same if their entries in ``tokens`` are equal. A step
+    may be part of a repetition only if its entry in ``free`` is True. A repetition of a single step has at least
+    ``fewest`` rounds."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
         end = at + length
@@ -314,8 +314,9 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
 
 
 def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
-    """Return the ``rows`` of a diagram. If there are too many, keep the first and the last rows, each row with a step
-    whose number is in ``marked``, and the rows before and after such a row. Gaps stand for the other rows."""
+    """Return the ``rows`` of a diagram. If there are too many, keep the first and the last rows. Also keep each row
+    with a step whose number is in ``marked``, with the row before it and the row after it. Gaps stand for the other
+    rows."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     ends = MOST_ROWS // 3
