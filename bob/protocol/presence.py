@@ -1,7 +1,7 @@
 """Find out how much of each call's effect is in a crash state: nothing, a part, or everything (the call's *presence*).
-That may be unclear. For example, if a name is missing in the state, then either the call that makes the name has not
-persisted, or the call that removes it has persisted, too. Often, bob can tell from other names that the same call
-changed, from other names of the same file, or from syncs of the directory."""
+A state may leave the presence of a call unclear. For example, if a name is missing in the state, then either the call
+that makes the name has not persisted, or the call that removes it has persisted, too. Often, bob can tell from other
+names that the same call changed, from other names of the same file, or from syncs of the directory."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -117,16 +117,17 @@ def path_in(folder: str, name: str) -> str:
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the numbers of the files that may be the one that a name in a tree leads to (``node``). These are files
-    that the name led to at some time, as its ``history`` says, and that have the kind and the inode number of ``node``.
-    File systems reuse inode numbers, so there may be several. A file with an unknown inode number fits any node."""
+    """A name in a tree leads to ``node``. Return the numbers of the files that ``node`` may be. Such a file meets two
+    conditions. According to the ``history`` of the name, the name led to this file at some time. The file has the kind
+    and the inode number of ``node``. File systems reuse inode numbers, so there may be several. A file with an unknown
+    inode number fits any node."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Return which of ``files`` is the file that a name in a tree leads to (``node``). If there is more than one in
-    ``files``, bob compares contents. Return None unless exactly one file is possible."""
+    """Return which of ``files`` is ``node``, a file in a tree. If there are several ``files``, compare their contents
+    with the content of ``node``. Return None unless exactly one file is possible."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None

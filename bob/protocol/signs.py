@@ -80,8 +80,9 @@ def presence_at(place: int, shown: Collection[int]) -> Presence:
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
-    """Return those indexes of ``shown`` whose calls had begun by the crash, that is, are not in ``unmade``. If that
-    leaves none, return all of ``shown``. ``calls[k]`` is the call that made the value with index k."""
+    """Return the indexes in ``shown`` whose calls had begun before the crash. ``unmade`` has the calls that had not
+    begun. If all these calls are in ``unmade``, return all of ``shown``. ``calls[k]`` is the call that made the value
+    with index k."""
     return {place for place in shown if calls[place] not in unmade} or shown
 
 
@@ -184,8 +185,8 @@ def _content_signs(
 
 
 def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of a file that calls have stored to, as (start, end). They are cut at both ends of each store,
-    and at multiples of ``grain`` (bytes)."""
+    """Yield the ranges of a file that calls have stored to, as (start, end). The ranges are cut at both ends of each
+    store, and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
     begins = Counter[int]()  # by offset: the number of stores that begin there, minus the number that end there
     for change in stored:

@@ -37,8 +37,8 @@ class PathAspect(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Untold:
     """Values in a tree that calls do not explain. ``paths`` has all paths of the tree, and ``contents`` the bytes of
-    its files. ``parts`` is about calls that persisted in part. It has, by call, a value that stands for that part
-    (:meth:`bob.protocol.signs.Signs.parts`)."""
+    its files. ``parts`` is about calls that persisted in part. It maps each such call to a value that stands for the
+    part that persisted (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()

@@ -54,9 +54,9 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def annotation_of(one: Parameter) -> str:
-    """Return the type annotation of an argument in Python, as text. If the argument may be a path, it is StrPath, and
-    if it is an enum, str. If the option takes several values, a sequence of such values is allowed, too. If the
-    argument may be left out, None is allowed."""
+    """Return the type annotation of an argument in Python, as text. The annotation is StrPath if the argument may be a
+    path, and str if the argument is an enum. If the option takes several values, a sequence of such values is allowed,
+    too. If the argument may be left out, None is allowed."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"

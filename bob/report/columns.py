@@ -1,5 +1,5 @@
-"""The columns of a report. Each column is a configuration (a file system with its options and device) from one of
-several results, and has a unique name."""
+"""The columns of a report. Each column is a configuration (a file system with its options and device), and has a unique
+name. The columns of one report may come from several results."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""Escapes for text from outside (kernels, tools, file names) in documents. A :class:`Raw` text is already escaped. Each
-run of blanks and line ends becomes one blank, since blanks and line ends have a meaning in Markdown and LaTeX."""
+"""Escapes for text from outside (kernels, tools, file names) in documents. A :class:`Raw` text is already escaped.
+Several blanks or line ends in sequence become one blank, since they have a meaning in Markdown and LaTeX."""
 
 import re
 import unicodedata

@@ -47,9 +47,9 @@ class Direction(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A cell (the answer of a run for one property of one configuration) whose verdict differs from the published
-    table. ``name`` is the property. ``shown`` is the traits of the cell's witness (words about how it breaks the
-    property), or None without a witness. ``unlike`` has the other configurations in the run whose verdict for the
-    property differs from the cell's verdict."""
+    table. ``name`` is the property. ``shown`` has the traits of the cell's witness (words about how it breaks the
+    property). Without a witness, ``shown`` is None. ``unlike`` has the other configurations in the run whose verdict
+    for the property differs from the cell's verdict."""
 
     configuration: str
     name: str

@@ -85,8 +85,8 @@ def title(name: str) -> str:
 
 def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
     """Return the meaning of each property in words, by the name of the property. The properties are those of
-    ``columns``, and those that are declared in the probe files that bob ships (TOML files, one for each row of its
-    table). Leave out a property whose file cannot be read."""
+    ``columns``, and all properties of the probe files that bob ships (TOML files, one for each row of its table). Leave
+    out a property whose file cannot be read."""
     found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
     for path in sorted(shipped("probes").glob("*.toml")):
         with suppress(OSError, ValueError):

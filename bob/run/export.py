@@ -44,8 +44,8 @@ class LogCrash:
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
     """The exported log. ``steps`` are the entries of the log: the writes and flushes of the workload of ``witness``,
-    and marks between them. ``crash`` says where the crash is in the log (None: the new recording does not allow this
-    crash, or the disk got other writes before it)."""
+    and marks between them. ``crash`` says where the crash is in the log. There are two cases without ``crash`` (None):
+    the new recording does not allow this crash, or the disk got other writes before the crash than in the witness."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]

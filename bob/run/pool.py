@@ -6,10 +6,9 @@ example, the answer stays unknown, or a panic of the kernel is a finding. If bob
 gives up, and its guest ends, but other jobs go on. An error that would hit every job, such as a full disk, ends the
 run.
 
-Each worker runs the loop :meth:`Pool.done`. The only worker may be the command's own thread. Several workers are the
-threads between :meth:`Pool.start` and :meth:`Pool.stop`. When a user stops a run, guests may end before their workers
-notice. bob does not treat these guests as lost.
-"""
+Each worker runs the loop :meth:`Pool.done`. If there is only one worker, it may be the command's own thread. Otherwise
+:meth:`Pool.start` starts a thread for each worker, and :meth:`Pool.stop` ends these threads. When a user stops a run,
+guests may end before their workers notice. bob does not treat these guests as lost."""
 
 import errno
 import threading

@@ -93,8 +93,8 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
 
 
 def asked_image(request: ProbeRequest, progress: Progress) -> Image:
-    """Return the image of ``request``; build it if it is missing. Raise UsageError if the image cannot do what is
-    requested."""
+    """Return the image of ``request``. Build the image if it is missing. Raise UsageError if the image cannot do what
+    is requested."""
     image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     _check_file_system(image, request)

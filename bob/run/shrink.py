@@ -131,8 +131,8 @@ class _MountedStates(ABC):
 
     @abstractmethod
     def keeps_claim(self) -> Callable[[CrashState], bool]:
-        """Return a function that takes a crash state. It says whether this state was mounted and is known to keep the
-        claim, that is, not to break it."""
+        """Return a function that says whether bob has mounted a given crash state, and knows that this state does not
+        break the claim."""
 
     def first_clear(self, states: Iterator[CrashState]) -> ShownState | None:
         """Mount ``states`` in batches until a state shows the violation clearly

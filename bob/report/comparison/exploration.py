@@ -1,10 +1,10 @@
 """Differences between two runs in how they explored a cell of the table. bob looks for them if both runs have the same
-verdict for the cell. There are four kinds of differences. The first is that only one run has a workload, or has it with
-the same finish (how the workload ends, such as with an fsync). The second is that a workload has different verdicts in
-the two runs, although the verdict for the cell is the same. The third is that one run explored all legal crash states,
-or all legal crash states without torn writes, and the other run explored fewer. The fourth is that the numbers of
-explored crash states differ by more than a tenth of the larger number. A smaller difference is noise
-(docs/limits.md)."""
+verdict for the cell. There are four kinds of differences. bob records a workload once with each of its finishes (how
+the workload ends, such as with an fsync). The first kind is that only one run has a certain recording. The second is
+that a recording has different verdicts in the two runs, although the verdict for the cell is the same. The third is
+that one run explored all legal crash states, or all legal crash states without torn writes, and the other run explored
+fewer. The fourth is that the numbers of explored crash states differ by more than a tenth of the larger number. A
+smaller difference is noise (docs/limits.md)."""
 
 from collections.abc import Iterator
 
