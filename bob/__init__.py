@@ -20,7 +20,8 @@ __all__ = ["app", "load", "probe", "resume", "try_"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of :mod:`bob.python.functions`, which takes a while to load."""
+    """Return a function of :mod:`bob.python.functions`. That module takes a while to load, so it is loaded at the first
+    use of a function."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from bob.python import functions

@@ -161,8 +161,8 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Return the clauses to give up if no single clause forbids an observation, but the clauses ``together`` do so
-        jointly."""
+        """Return those of the clauses ``together`` that bob gives up, because all of them jointly forbid an
+        observation. (No single clause forbids the observation.)"""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
         garbage = frozenset(

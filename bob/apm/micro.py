@@ -103,7 +103,7 @@ class Workings:
     """The changes and micro-operations of a workload, in program order. Most fields refer to a micro-operation by its
     index in ``operations``. ``writers`` has, for each cell, the micro-operations that write it, and ``sizes`` has, for
     each file, pairs of a size and the micro-operation that sets this size. ``pieces`` has the data cells of each file
-    by offset, and ``freed`` the files that are removed, replaced or truncated.
+    by offset. ``freed`` has the files that are removed, replaced or truncated.
 
     Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes whose
     file or directory some call syncs. ``logged`` has changes that may persist before other changes, because btrfs

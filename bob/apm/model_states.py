@@ -268,7 +268,7 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 @dataclass(frozen=True, slots=True)
 class ModelState:
     """A state that a workload may leave under a model. It differs from all states that bob has tried before. ``crash``
-    is the first crash that leaves it, and ``output`` the program's output before that crash. A crash may leave several
+    is the first crash that leaves it. ``output`` is the program's output before that crash. A crash may leave several
     trees, because holes may be filled in several ways; ``variant`` is the number of this state's tree among them.
     ``digest`` covers the tree and the output."""
 

@@ -33,7 +33,7 @@ def named_model(name: str) -> Model:
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
     """Return the models with these names, each model once. The name :data:`EVERY` stands for all built-in and shipped
-    models. If several models share a name, add to the name where each comes from."""
+    models. If several models have the same name, the origin of each model is added to its name."""
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
         if name == EVERY:

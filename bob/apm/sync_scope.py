@@ -62,9 +62,9 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
     """Return the changes that a file system may write into the log of another file (btrfs). First, these are the
-    changes of files that an earlier call synced. Second, such a change may give a file a name or take a name away. Then
-    all changes in the directory of that name count, too. Third, if a directory is made in such a directory, all changes
-    in the new directory count, too (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    changes of files that an earlier call synced. Second, if such a change gives a file a name or takes a name away, all
+    changes in the directory of that name count, too. Third, if a directory is made in such a directory, all changes in
+    the new directory count, too (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)

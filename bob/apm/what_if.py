@@ -74,8 +74,8 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
 
 
 def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Return the clauses that a change adds, and those that it takes away. ``said`` is the user's text for the change,
-    and ``promised`` what the model promises before. Raises UsageError if the text is invalid."""
+    """Return the clauses that a change adds, and those that it takes away. ``said`` is the user's text for the change.
+    ``promised`` has the clauses that the model promises before the change. Raises UsageError if the text is invalid."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])
     text = " ".join(words) if sign is None else " ".join(words)[1:].strip()
@@ -161,9 +161,10 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
     """Return the clauses to add and to take away so that the sync of a file persists only changes of this file. Three
-    kinds of clauses go. The first promise that the sync persists changes of other files, too. The second promise that
-    all sizes are in one journal. The third promise an order between changes of two files; they are replaced by clauses
-    with the exception that a sync may break the order."""
+    kinds of clauses are taken away. Clauses of the first kind promise that the sync persists changes of other files,
+    too. Clauses of the second kind promise that all sizes are in one journal. Clauses of the third kind promise an
+    order between changes of two files. They are replaced by clauses with the exception that a sync may break the
+    order."""
     durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}

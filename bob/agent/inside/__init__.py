@@ -1,1 +1,2 @@
-"""bob's agent, run by ``python3 -S`` from one file. It imports the standard library of Python 3.9 alone."""
+"""bob's agent, run by ``python3 -S`` from one file. It imports only the standard library, and needs no Python newer
+than 3.9."""

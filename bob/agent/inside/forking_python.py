@@ -29,9 +29,9 @@ def serve(script: str, end: socket.socket) -> None:
     Return at once if a fork of this process would lack something that a new Python process has, such as a thread. This
     function also returns in each forked process, after the checker has ended there.
 
-    Before the first fork, this process runs the imports at the head of ``script``. It stops at the first line other
-    than an import, and at the first import of a module of the program itself. Such code may change what later imports
-    do, so it must run in each fork."""
+    Before the first fork, this process runs the imports at the head of ``script``. It does so up to the first line
+    other than an import, or up to the first import of a module of the program itself. That code may change what later
+    imports do, so it must run in each fork, like all code after it."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()

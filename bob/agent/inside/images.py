@@ -1,6 +1,7 @@
 """Images of block devices, the differences between two images, and the packed form of such a difference. The packed
-form is compressed by zlib. Uncompressed, it has for each run of sectors that differ ``u64 sector, u32 sectors`` (of 512
-bytes, big-endian) and then the data. The highest bit of ``sectors`` marks a run of zeros, whose data is left out."""
+form is compressed by zlib. Uncompressed, it lists the runs of sectors that differ. A run is stored as ``u64 sector, u32
+sectors`` (of 512 bytes, big-endian) and then the data. The highest bit of ``sectors`` marks a run of zeros, whose data
+is left out."""
 
 from __future__ import annotations
 

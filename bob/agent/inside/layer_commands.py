@@ -6,8 +6,8 @@ calls, because each crash state needs them:
 - ``md-create level=1 data=2048 [chunk=N] [layout=N] [bitmap=N] [ppl=N] DEVICE...`` writes such superblocks; a DEVICE
   may be ``missing``, and the last DEVICE may be ``journal:DEVICE``.
 - ``message DEVICE SECTOR TEXT...`` sends a message to a device-mapper target.
-- ``remove NAME`` removes a device that ``dm`` or ``md`` made. If a layer's commands ``make`` leave such a device, the
-  agent removes it after the last of these commands.
+- ``remove NAME`` removes a device that ``dm`` or ``md`` made. A layer has commands in its list ``make``, which run once
+  to create it. If these commands leave such a device, the agent removes the device after the last of them.
 - ``zero DEVICE N`` writes zeros to the first N sectors.
 - ``set DEVICE FILE VALUE`` writes the value into a file below /sys/block/DEVICE.
 

@@ -37,7 +37,7 @@ class StateSession:
     the payload (the data of all writes), and the outcomes that the host knows.
 
     Four lists have an item for each state of the present request. They are filled only if they were asked for.
-    ``traces`` has the pages of the trace of reads, and ``sectors_read`` the number of sectors that were read. The
+    ``traces`` has the pages of the trace of reads. ``sectors_read`` has the number of sectors that were read. The
     ``stretches`` are parts of the device that the host names. ``left`` has the contents of the stretches after the
     mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches and outside of ``exempt``. (The
     host does not need to know that for ``exempt``, a part of the device such as the log.) ``stretches`` and ``exempt``
@@ -156,7 +156,8 @@ class StateSession:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
 
     def recover_and_look(self) -> StateOutcome:
-        """Recover the state as a boot would, and return its outcome. ``complaints`` gets the messages of the kernel."""
+        """Recover the state as a boot would, and return its outcome. The kernel's messages are added to
+        ``complaints``."""
         began = time.time_ns()
         self.check()
         kernel = self.scratch.kernel

@@ -69,8 +69,8 @@ def read_statx(answer: bytes) -> Statx:
 
 
 class FlagReader:
-    """A reader of the flags that chattr(1) sets, of project numbers and extent sizes, or of DOS attributes; use one for
-    each file system."""
+    """A reader of a file's flags: those that chattr(1) sets, the project number and the extent sizes, or the DOS
+    attributes. The reader asks only for flags that the file system knows, so use a new reader for each file system."""
 
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}

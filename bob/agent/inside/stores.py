@@ -7,10 +7,10 @@ new line has the form of a ``pwrite64``::
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
-If the call itself may have changed the file, the new line follows the call's line, and includes what the call wrote.
-The ``mmap`` of a watched mapping is renamed to ``mapped``. The order of stores is lost if two tasks store, or if one
-task stores while another one syncs. In both cases, bob writes the line of the ``mmap`` once more, this time with the
-name ``mmap``, and stops watching the file."""
+If the call itself may have changed the file, the new line follows the call's line, and includes what the call wrote. If
+bob watches a mapping, it changes the name of the call ``mmap`` to ``mapped`` in the line of that call. The order of
+stores is lost if two tasks store, or if one task stores while another one syncs. In both cases, bob writes the line of
+the ``mmap`` once more, this time with the name ``mmap``, and stops watching the file."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class MappedFile:
         return {pid for pid, _start, _length in self.mappings}
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """Return the changes since the last call. For each changed page, this is the offset of the first changed byte
-        in the file, and the new bytes from the first to the last changed one."""
+        """Return the changes since the last call. The result has an item for each changed page. An item is the offset
+        in the file of the first changed byte, and the new bytes from the first to the last changed byte."""
         before, self.content = self.content, os.pread(self.fd, LARGEST, 0)
         if before == self.content:
             return []

@@ -23,8 +23,8 @@ def kernel_device(device: int) -> int:
 
 
 class Instance:
-    """A trace buffer of ``kib`` KiB in the kernel. It gets the ``events``, which are given as {"block/NAME": filter}. A
-    ``with`` block turns the trace on, and off at the end."""
+    """A trace buffer of ``kib`` KiB in the kernel. The kernel puts the ``events`` into it, which are given as
+    {"block/NAME": filter}. A ``with`` block turns the trace on at its beginning, and off at its end."""
 
     def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
         self.path = f"{TRACING}/instances/{name}"
