@@ -36,7 +36,7 @@ class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ShapeError(ValueError):
-    """A document lacks a field, or a field has another type. The message is one line, and names the field."""
+    """A document lacks a field, or a field has a wrong type. The message is one line, and names the field."""
 
 
 Number = int | float  # bob writes it as it read it: 2 or 2.0

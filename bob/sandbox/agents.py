@@ -101,8 +101,8 @@ def packed_agent() -> bytes:
 
 @contextmanager
 def sandbox(root: Path) -> Iterator[Agent]:
-    """Yield the agent in a new sandbox over the folder ``root``, which must have Python. Several sandboxes may share a
-    root. Raises SandboxLost if the sandbox cannot be made."""
+    """Yield the agent in a new sandbox over the folder ``root``, which must have Python. Several sandboxes may use the
+    same folder. Raises SandboxLost if the sandbox cannot be made."""
     packed = packed_agent()
     words = bubblewrap.confined(root, ["/usr/bin/python3", "-S", "-c", START, str(len(packed))])
     with tempfile.TemporaryFile() as errors:

@@ -174,8 +174,8 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations of a workload. For each of ``cores``, these are first the operations that prepare it, then
-    the core operation, then its sync point. ``points[i]`` is the sync point of ``cores[i]`` (None: no sync point)."""
+    """Return the operations of a workload. Each core operation in ``cores`` comes after the operations that prepare it,
+    and before its sync point. ``points[i]`` is the sync point of ``cores[i]`` (None: no sync point)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)

@@ -1,7 +1,7 @@
 """Workloads that differ only in names count as one. A *renaming* replaces names of the bounds by other names of the
-bounds that have equal length. Directories stay directories, and the initial tree stays the same. If a workload may
-rename a directory that has names in it, these names move with it. A renaming then must replace a name, such as ``foo``,
-by the same name in all directories."""
+bounds that have equal length. Directories stay directories, and the initial tree stays the same. The operations of the
+bounds may include a rename(2) of a directory with files in it. In this case, a renaming must replace a name, such as
+``foo``, by the same new name in all directories."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace

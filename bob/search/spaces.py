@@ -38,9 +38,9 @@ class Search:
     the text of a Python file instead, and ``length`` is 1.
 
     ``props`` names properties in bob's table of results (Table 1) that the workloads test. If ``props`` is empty, each
-    workload tests the promises of its last call. If the bounds want a full device, a file of ``filler`` bytes fills it
-    (0: not measured yet). If ``seconds`` is not None, bob draws workloads for that time. It stops earlier if it has
-    found a violation of each of ``props``."""
+    workload tests the promises of its last call. If the bounds want a full device, a file of ``filler`` bytes fills it.
+    A ``filler`` of 0 means that bob has not measured this number yet. If ``seconds`` is not None, bob draws workloads
+    for that time. It stops earlier if it has found a violation of each of ``props``."""
 
     name: str
     text: str
@@ -113,8 +113,9 @@ def search(
     part: Part = ALL,
     seconds: int | None = None,
 ) -> Search:
-    """Return a search within the bounds ``name``: shipped bounds, ACE's, or those in a file (None: the default bounds).
-    Raises UsageError for unknown bounds, for a mistake in them, and for properties together with ACE's bounds."""
+    """Return a search within the bounds ``name``. These are shipped bounds, ACE's bounds, or the bounds in a file. None
+    stands for the default bounds. Raises UsageError for unknown bounds, for a mistake in them, and for properties
+    together with ACE's bounds."""
     if name in _VERBS:
         if props:
             raise UsageError(

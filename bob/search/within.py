@@ -61,8 +61,8 @@ class Within(Space):
                 yield workload
 
     def _sequences(self, before: tuple[Operation, ...], left: int) -> Iterator[tuple[Operation, ...]]:
-        """Yield each possible sequence that begins with ``before`` and has ``left`` more operations. A call may come
-        between two of the operations."""
+        """Yield each possible sequence that begins with ``before`` and has ``left`` more operations. One of the calls
+        ``between`` of the bounds may come between two of the operations."""
         if not left:
             yield before
             return

@@ -1,5 +1,5 @@
-"""The check of a site. Each link must lead to an existing file, and to an existing anchor in the file. No page may load
-anything from another host."""
+"""The check of a site. Each link must lead to an existing file and, if it names an anchor, to an existing anchor in
+this file. No page may load anything from another host."""
 
 import html
 import os

@@ -29,8 +29,8 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """Return the JSON object in the file ``path``. Raise StoreError if the file is unreadable, its checksum is wrong,
-    or a ``required`` checksum is missing."""
+    """Return the JSON object in the file ``path``. Raise StoreError if the file is unreadable or its checksum is wrong.
+    If ``required`` is true, a missing checksum is an error, too."""
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 

@@ -194,8 +194,9 @@ class RunDirectory(RunFolder):
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
     def case(self, folder: Path, subject: Subject, model: DeviceModel) -> Case:
-        """Return the recording in ``folder`` as a case, which has the legal crash states to explore. The recording must
-        be of operations, and not of a program. Raise RecordingError if the recording is inconsistent."""
+        """Return the recording in ``folder`` as a case. A case combines a recording with all crash states that are
+        legal for it. The recording must be of a workload of operations, and not of a program. Raise RecordingError if
+        the recording is inconsistent."""
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)
 

@@ -24,8 +24,8 @@ _HINT = "record again; if it stays so, give the recorded disk one queue and the 
 
 @dataclass(frozen=True, slots=True)
 class DiskLog:
-    """A recorded disk: its ``log``, the (major, minor) of its dm-log-writes target, and its length in 512-byte
-    ``sectors``."""
+    """A recorded disk: its ``log``, the device number (major, minor) of its dm-log-writes target, and its length in
+    512-byte ``sectors``."""
 
     log: Iterable[LogEntry]
     device: Device

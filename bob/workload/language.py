@@ -144,8 +144,8 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 @dataclass(frozen=True, slots=True)
 class Form:
     """The written form of an operation: a verb, and then words. The words give the values of some fields of the
-    operation, whose names are ``names``. The other fields have the same values in all operations of this form;
-    ``fixed`` has these values."""
+    operation; ``names`` are the names of these fields. The other fields have the same values in all operations of this
+    form; ``fixed`` has these values."""
 
     verb: str
     usage: str
