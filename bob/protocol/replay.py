@@ -51,10 +51,10 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """A file at one point of the program. ``first`` is its content before the program ran. ``stored`` has what all
-    calls of the program write to the file, and the first ``count`` of them have been done. ``size`` is the size at this
-    point (bytes). The objects for all points of the program share the list ``stored``, so memory grows linearly with
-    the number of appends."""
+    """A file as it is after a certain operation of the program. ``first`` is its content before the program ran.
+    ``stored`` has what all calls of the program write to the file, and the first ``count`` of them have been done.
+    ``size`` is the size at this point (bytes). The objects for all points of the program share the list ``stored``, so
+    memory grows linearly with the number of appends."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -181,7 +181,8 @@ class _CallTree:
 
     def step(self) -> HistoryStep:
         """Return the present state of the tree. If nothing has changed since the last call of this method, return the
-        same object; if no name has changed, share the names with the last object."""
+        same object as that call. If no name has changed, return a new object that shares the names with the last
+        object."""
         if self._step is None:
             if self._kept_names is None:
                 self._kept_names = dict(self._names)

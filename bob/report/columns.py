@@ -17,8 +17,9 @@ _FEW_CONFIGURATIONS, _FEW_FILE_SYSTEMS = 3, 6
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A configuration as a column of a report. ``label`` is its unique name. ``configuration`` has the answers, which
-    are a part of ``result``. The paths of witnesses are relative to the folder ``run``."""
+    """A configuration as a column of a report. ``label`` is its unique name. ``configuration`` has the answers for this
+    configuration, and ``result`` has the answers for all configurations of the same run. The paths of witnesses are
+    relative to the folder ``run``."""
 
     label: str
     result: Result

@@ -67,8 +67,8 @@ def _are_all_that_mount(states: States) -> bool:
 
 
 def examined(column: SubjectResult) -> str:
-    """Return a sentence about the tests that bob makes on a mounted crash state whatever the claims are: it removes all
-    files, and runs the file system's checker. The sentence also says for how many different outcomes (trees of files
-    after the mount) bob made these tests."""
+    """Return a sentence about the tests that bob makes on a mounted crash state whatever the claims are: bob removes
+    all files, and runs the file system's checker. The sentence also says for how many different outcomes (trees of
+    files after the mount) bob made these tests."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

@@ -66,7 +66,8 @@ def _read_image(word: Any, _option: str) -> str:
 
 
 def image_names() -> list[str]:
-    """Return the names of the guest images that bob can build, and of those made with a user's kernel."""
+    """Return the names of two kinds of guest images: all images that bob can build, and the images that already exist
+    with a user's kernel."""
     from bob.image import image_names
 
     return image_names()

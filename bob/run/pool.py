@@ -314,8 +314,8 @@ class ProgramGuests:
     progress: Progress
 
     def world(self, program: Program) -> Path | None:
-        """Return the disk with the packages of ``program``; build it if it is missing. Return None if the program needs
-        no packages."""
+        """Return the disk with the packages of ``program``. Build the disk if it is missing. Return None if the program
+        needs no packages."""
         return ensure_world(self.image, program.packages, self.progress.step)
 
     def pool(self) -> Pool:

@@ -126,8 +126,8 @@ class _MountedStates(ABC):
 
     @abstractmethod
     def shown(self) -> ShownState | None:
-        """Return a mounted state that shows the violation, or None if no state does. Prefer a state that shows the
-        violation clearly, and then the easiest state."""
+        """Return a mounted state that shows the violation, or None if no state does. Prefer the states that show the
+        violation clearly. Among these, return the state that is easiest to explain."""
 
     @abstractmethod
     def keeps_claim(self) -> Callable[[CrashState], bool]:

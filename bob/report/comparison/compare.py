@@ -77,7 +77,7 @@ class Comparison:
 
     @property
     def by_place(self) -> dict[tuple[str, str], Cell]:
-        """All cells, each under its pair of the configuration's name and the property's name."""
+        """All cells. The key of a cell is a pair: the name of its configuration, and the name of its property."""
         return {(cell.configuration, cell.name): cell for cell in self.cells}
 
     @property

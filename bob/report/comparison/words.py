@@ -93,8 +93,8 @@ def evidence(answer: SideAnswer | None) -> str | None:
 
 
 def command(side: Side, answer: SideAnswer | None) -> str:
-    """Return the command for a user to see the violation of ``answer`` again, from its witness (a recorded crash).
-    Return an empty text if ``answer`` lacks a witness."""
+    """Return the command that shows the violation of ``answer`` again, from its witness (a recorded crash). Return an
+    empty text if ``answer`` lacks a witness."""
     return witness_command(side.folder, answer.cell.witness) if answer is not None and answer.cell is not None else ""
 
 
