@@ -2,10 +2,11 @@
 Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
 
 A workload starts on an empty file system. It has *core operations*, which use two files in the root and two files in
-the directory ``A``. A *sync point* is a call of sync or fsync. An fsync is on a file or directory that a core operation
-names, or on its sibling or parent. After a store through a mapping, the sync point is an msync. There is a sync point
-after the last core operation, and there may be one after each other core operation. Right before a core operation, the
-workload creates the names that the operation needs, and removes the names that would be in its way.
+the directory ``A``. A *sync point* is a call of sync or fsync. An fsync is on a file or directory of a core operation,
+or on the sibling or parent of this file or directory. After a store through a mapping, the sync point is an msync.
+There is always a sync point after the last core operation, and there may be sync points after earlier core operations.
+Right before a core operation, the workload creates the names that the operation needs, and removes the names that would
+be in its way.
 
 ACE and bob count differently. ACE counts each sequence of core operations and sync points (:meth:`Ace.count`). Two such
 sequences may be the same workload in bob, for two reasons. ACE has both ``remove`` and ``unlink``, which do the same

@@ -37,10 +37,11 @@ class Search:
     and the TOML text of the bounds; the text is empty for ACE's bounds. If ``is_python`` is true, they are the name and
     the text of a Python file instead, and ``length`` is 1.
 
-    ``props`` names properties in bob's table of results (Table 1) that the workloads test. If ``props`` is empty, each
-    workload tests the promises of its last call. If the bounds want a full device, a file of ``filler`` bytes fills it.
-    A ``filler`` of 0 means that bob has not measured this number yet. If ``seconds`` is not None, bob draws workloads
-    for that time. It stops earlier if it has found a violation of each of ``props``."""
+    ``props`` are the names of the properties that the workloads test. Each is a row in bob's table of results (Table
+    1). If ``props`` is empty, each workload tests the promises of its last call. If the bounds want a full device, a
+    file of ``filler`` bytes fills it. A ``filler`` of 0 means that bob has not measured this number yet. If ``seconds``
+    is not None, bob draws workloads for that time. It stops earlier if it has found a violation of each of
+    ``props``."""
 
     name: str
     text: str

@@ -182,8 +182,8 @@ def _evidence(*said: str | None) -> tuple[str, ...]:
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
     """Return whether a promise of the model may be too strong. This is so if one of the clauses ``needed`` says what a
-    sync call makes durable, and the model was measured on a prompt disk. A prompt disk completes each write at once.
-    Then bob cannot see that a call returns before its writes complete."""
+    sync call makes durable, and the model was measured on a prompt disk. A prompt disk completes each write at once. On
+    such a disk, bob cannot notice a call that returns before its writes complete."""
     return is_of_a_prompt_disk(model) and any(isinstance(one, Durable) for one in needed)
 
 

@@ -45,8 +45,8 @@ class KeptRun:
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
     """Yield the run directories in ``folder``, in the order of their names. If a folder in it is not a run directory,
-    look directly below that folder, since it may contain the runs on several kernels. If there are no runs either, and
-    the folder is not empty, yield the folder itself with the state NO_RUN. Raise StoreError if ``folder`` cannot be
+    look directly below that folder, since it may contain the runs on several kernels. If that folder has no runs below
+    it, and is not empty, yield the folder itself with the state NO_RUN. Raise StoreError if ``folder`` cannot be
     read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())

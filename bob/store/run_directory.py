@@ -1,5 +1,6 @@
-"""The run directory of a probe, a question (`bob try`) or a program. bob records a workload, observes its crash states,
-and judges them. Each of these phases writes its output into the directory before the next one starts.
+"""The run directory of a run of `bob probe` or `bob try`, or of a test of a program (`bob app`). bob records a
+workload, observes its crash states, and judges them. Each of these phases writes its output into the directory before
+the next one starts.
 
 ::
 
@@ -50,8 +51,8 @@ FOLDERS = ("bases", "workloads", "witnesses")  # every run directory has these f
 
 
 class RunDirectory(RunFolder):
-    """The run directory of a probe, a question (`bob try`) or a program. Many methods take a ``folder``: the folder of
-    a workload in RUN/workloads, or of a recovery in RUN/recoveries."""
+    """The run directory of a run of `bob probe` or `bob try`, or of a test of a program (`bob app`). Many methods take
+    a ``folder``: the folder of a workload in RUN/workloads, or of a recovery in RUN/recoveries."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -108,7 +109,7 @@ class RunDirectory(RunFolder):
         return self.path / "recoveries" / f"{place:03d}"
 
     def save_recording(self, folder: Path, work: Work, base: Base, recording: Recording) -> None:
-        """Keep ``recording`` in ``folder``. The caller has checked that the recording is consistent."""
+        """Keep ``recording`` in ``folder``. The caller must have checked before that the recording is consistent."""
         folder.mkdir(parents=True, exist_ok=True)
         files = {_log_name(number): disk.log for number, disk in enumerate(recording.disks)}
         files["timeline"] = recording.timeline.encode()

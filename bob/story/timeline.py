@@ -1,6 +1,6 @@
 """The time line of a crash: its events in order, with the fate of each write. Times are seconds after the start of the
-recording. bob joins writes of one kind and one fate into one event if they follow each other on the disk and in
-time."""
+recording. If writes of the same kind and with the same fate follow each other on the disk and in time, bob joins them
+into one event."""
 
 import dataclasses
 import re

@@ -72,8 +72,8 @@ class Subject:
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery gives the same block from the block's old content as from its new content. The value is
-        False if the subject has layers, since bob then does not know where the log is on the disks."""
+        """Whether a block is the same after recovery, no matter whether the disk had its old or its new content before.
+        The value is False if the subject has layers, since bob then does not know where the log is on the disks."""
         return self.fs.forgets and not self.layers
 
     @property
@@ -83,7 +83,7 @@ class Subject:
 
     @property
     def options(self) -> frozenset[str]:
-        """The user's mount options as single words. Without options of the user, the kernel's default options."""
+        """The user's mount options as single words. If the user gave none, they are the kernel's default options."""
         return frozenset(filter(None, (self.mount_options or self.fs.default_options).split(",")))
 
     @property

@@ -55,8 +55,8 @@ PERMISSIONS = {FileKind.FILE: 0o644, FileKind.DIRECTORY: 0o755, FileKind.SYMLINK
 
 @dataclass(frozen=True, slots=True)
 class Inode:
-    """The state of a thing (a file, directory or other object) at one step. ``links`` is its number of names, ``owner``
-    its user and group."""
+    """The state of a thing (a file, directory or other object) at one step. ``links`` is its number of names, and
+    ``owner`` its user and its group."""
 
     content: bytes = b""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)

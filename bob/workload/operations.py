@@ -294,8 +294,8 @@ class Finish:
     ``natural`` writeback until nothing is dirty and the block layer is quiet.
 
     The kernel does periodic work, such as commits of a journal, and it may come before, between or after the operations
-    of the workload. With ``phase``, bob can choose when. ``phase`` seconds before the first operation, bob makes an
-    unrelated small write. This opens a transaction, and the kernel commits it a fixed time later (docs/facts.md:
+    of the workload. With ``phase``, bob chooses when it comes: bob makes an unrelated small write ``phase`` seconds
+    before the first operation. This opens a transaction, and the kernel commits it a fixed time later (docs/facts.md:
     natural writeback has phases)."""
 
     name: str

@@ -82,8 +82,8 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return a table with 256 numbers, one for each value of a byte. The number is the shade that makes this byte of
-    ``character`` at ``position`` of a cell. It is below 0 if there is no such shade."""
+    """Return a table with a number for each of the 256 values of a byte. The number is a shade: the one that turns
+    ``character``, at ``position`` of a cell, into this byte. It is negative if no shade does so."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
