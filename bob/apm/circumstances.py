@@ -40,7 +40,7 @@ _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELS
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Return the circumstances that tests of a clause must meet before the clause counts as tested.
+    """Return the circumstances under which a clause must be tested before it counts as tested.
 
     The reasons are facts about file systems. A sync of a file writes all of it. A sync of another file may commit names
     of a file without its data. A sync of everything writes data first. A file that replaces another file is written at

@@ -92,9 +92,9 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """The promise of an order between changes that a file system writes in two ways. If any part of a change that it
-    writes in the way ``after`` persisted, then all earlier changes that it writes in the way ``before`` persisted as a
-    whole. The promise does not hold for a later change if some call syncs its file or directory."""
+    """The promise of an order between changes of two classes (:class:`Means`). If any part of a change of the class
+    ``after`` persisted, then all earlier changes of the class ``before`` persisted as a whole. The promise does not
+    hold for a later change if some call syncs its file or directory."""
 
     before: Means
     after: Means
@@ -176,8 +176,8 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """The promise that a crash leaves no garbage in a part of the tree. Garbage is anything that is not the effect of
-    an operation, or a part of such an effect."""
+    """The promise that a crash leaves no garbage in a part of the tree. Garbage is anything that is neither the effect
+    of an operation nor a part of such an effect."""
 
     part: TreePart
 
@@ -260,8 +260,8 @@ def written_by(means: Means) -> tuple[ChangeKind, ...]:
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """Return how a file system writes changes of this kind. ``is_logged`` says that the file system may also write the
-    change into a log when it syncs a file."""
+    """Return the class (:class:`Means`) that changes of this kind belong to. ``is_logged`` says that the file system
+    may also write the change into a log when it syncs a file."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 

@@ -227,7 +227,7 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 def remove_log_writes(disks: int) -> None:
     """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. A device that is
-    removed too early logs its last writes in the wrong order: the writes since the last flush come in front of older
+    removed too early logs its last writes in the wrong order. It puts the writes since the last flush in front of older
     writes that still wait in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel
     thread sleeps interruptibly, which means that it has logged everything (log_writes_kthread in
     drivers/md/dm-log-writes.c)."""

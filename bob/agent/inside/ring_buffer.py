@@ -63,8 +63,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return the number of words that each event takes, if it is certain that all events between ``first`` and ``end``
-    take the same number. Otherwise return None."""
+    """Return the length of each event in words, if all events between ``first`` and ``end`` certainly have the same
+    length. Otherwise return None."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1
