@@ -57,8 +57,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with escapes such as ``\\n`` and ``\\x1b`` for control characters, and such as ``\\xff`` for
-    bytes that are not UTF-8."""
+    """Return ``text`` with escapes. Control characters become escapes such as ``\\n`` and ``\\x1b``, and bytes that are
+    not UTF-8 become escapes such as ``\\xff``."""
     return text if text.isprintable() else "".join(map(_letter, text))
 
 

@@ -22,9 +22,9 @@ _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A choice that a run made. ``taken`` is the index of the option that the run took, and ``options`` the number of
-    options. ``values`` are the options themselves (None if bob cannot compare them). ``done`` has all operations that
-    the run had done before this choice."""
+    """A choice that a run made. ``taken`` is the index of the option that the run took, and ``options`` is the number
+    of options. ``values`` are the options themselves (None if bob cannot compare them). ``done`` has all operations
+    that the run had done before this choice."""
 
     taken: int
     options: int

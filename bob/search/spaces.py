@@ -75,7 +75,8 @@ class Search:
 
     @property
     def wanted(self) -> tuple[Property, ...]:
-        """The properties that the search tries to break; () if it tests promises."""
+        """The properties that the search tries to break. The value is () if the search tests promises of calls
+        instead."""
         return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()
 
     @property

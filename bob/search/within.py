@@ -1,6 +1,7 @@
 """All workloads of a given length within bounds, or a drawn sample of these workloads. A workload tests what its last
-call (such as fsync) promises to make durable, or it tests named properties. Workloads that a file system would refuse,
-and workloads that test nothing, are left out. If several workloads differ only in names, it tries one."""
+call (such as fsync) promises to make durable, or it tests named properties. If a file system would refuse a workload,
+or if a workload tests nothing, bob leaves it out. If several workloads differ only in names, bob tries only one of
+them."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property

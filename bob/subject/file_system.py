@@ -38,10 +38,10 @@ class FileSystem:
     """How bob makes, mounts and recovers a file system, and how long bob waits for it. Sizes are in bytes, times in
     guest seconds.
 
-    ``driver`` is the file system's name for mount(2), ``package`` the Debian package of mkfs. The command ``mkfs``
-    makes the same file system in each run (UUID, hash seed). It must not discard blocks, since a discard erases the
-    stale pattern (known content that bob writes to unused sectors). It must also initialise everything itself, so that
-    the kernel does not do this later in the background.
+    ``driver`` is the file system's name for mount(2), and ``package`` is the Debian package of mkfs. The command
+    ``mkfs`` makes the same file system in each run (UUID, hash seed). It must not discard blocks, since a discard
+    erases the stale pattern (known content that bob writes to unused sectors). It must also initialise everything
+    itself, so that the kernel does not do this later in the background.
 
     ``check`` is the command that a boot after a crash would run before the mount. It is empty if the mount itself
     recovers. ``check_on_host`` says that the host may run ``check`` on a file, as its result depends only on the disk

@@ -19,8 +19,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations to probe. bob's table has one column for each configuration, in this order. If ``shard`` is (K,
-    N), the configurations are only the K-th of N parts of the set."""
+    """Configurations that bob tests in one run. The table of bob has one column for each configuration, in this order.
+    If ``shard`` is (K, N), the configurations are only the K-th of N parts of the set."""
 
     name: str
     about: str

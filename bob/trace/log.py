@@ -74,7 +74,8 @@ class LogReader:
     The superblock says how many entries the log has. The log of a guest that died may have more, since the kernel
     updates the number only after FUA writes and marks. If ``past_count`` is true, the reader also reads these further
     entries, until it finds bytes that cannot be an entry. The log device must have been zeroed before the recording.
-    Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a bad path."""
+    Raises OSError if the path cannot be opened. Raises MalformedError, which names the entry and the offset, if the
+    bytes are not a log."""
 
     super: LogSuper
 

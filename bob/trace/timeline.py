@@ -24,7 +24,8 @@ MARK_PREFIX = "bob: "  # the beginning of the lines that the agent writes to ``t
 
 
 class Op(Enum):
-    """The operation of a bio, by its letter in tracepoints (blk_fill_rwbs in kernel/trace/blktrace.c)."""
+    """The operations of bios. The value of each is its letter in tracepoints (blk_fill_rwbs in
+    kernel/trace/blktrace.c)."""
 
     READ = "R"
     WRITE = "W"

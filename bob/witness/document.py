@@ -134,8 +134,8 @@ class Witness:
 
 class CrashDocument(Document, frozen=True):
     """The crash of a witness. ``state`` says which writes and sectors of the recording are in the crash state.
-    ``departure`` counts the writes that make this state differ from a clean prefix, as in :class:`WitnessSize`. bob
-    itself does not need ``timeline``; it shows it to people."""
+    ``departure`` counts the writes that make this state differ from a clean prefix, as in :class:`WitnessSize`. The
+    field ``timeline`` is only for people; bob does not need it to show the violation again."""
 
     state: CrashState
     departure: int

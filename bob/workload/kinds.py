@@ -76,7 +76,7 @@ def changes(history: History) -> tuple[OperationChange, ...]:
 
 @lru_cache(maxsize=8)
 def single_changes(history: History) -> dict[int, OperationChange]:
-    """Return the changes of the operations that make only one change, by the number of the operation."""
+    """Return the change of each operation that makes only one change. The keys are the numbers of these operations."""
     counts = Counter(change.number for change in changes(history))
     return {change.number: change for change in changes(history) if counts[change.number] == 1}
 

@@ -20,7 +20,7 @@ _PART_BYTES = 512  # bytes in a part of a file; :func:`shape` says of each part 
 
 
 class RefusedCall(OSError):
-    """The error of a call on ``fs`` that a file system would refuse. Such a call changes nothing."""
+    """A file system would refuse this call on ``fs``. The refused call has changed nothing."""
 
 
 class Stopped(BaseException):

@@ -31,7 +31,7 @@ class RefusedError(UsageError):
 
 
 class _TooLarge(ValueError):
-    """The error of a file that would be larger than :data:`LARGEST_FILE_BYTES`."""
+    """A file would become larger than :data:`LARGEST_FILE_BYTES`."""
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
