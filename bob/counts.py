@@ -1,5 +1,5 @@
-"""The form of large counts in JSON documents. It is exact, and short if possible, such as ``2^12321-2^12310+2^77``. The
-number of legal states of a few MiB of pending writes is a sum of a few powers of two, and has thousands of digits
+"""The text of large counts in JSON documents, such as ``2^12321-2^12310+2^77``. Such a text is exact, and often short.
+The number of legal states of a few MiB of pending writes is a sum of a few powers of two, and has thousands of digits
 (docs/design.md, section 3)."""
 
 import re
@@ -54,8 +54,8 @@ def read(text: int | str) -> int:
 
 
 def _powers(count: int) -> str:
-    """Return signed powers of two whose sum is ``count``, largest first. They are as few as possible (the non-adjacent
-    form)."""
+    """Return powers of two with signs whose sum is ``count``, largest first. There are as few powers as possible (the
+    non-adjacent form)."""
     half, more = abs(count) >> 1, abs(count) + (abs(count) >> 1)
     # Bit k of the non-adjacent form is bit k + 1 of 3n minus bit k + 1 of n.
     parts = [(bit, sign) for sign, bits in (("+", more & ~half), ("-", half & ~more)) for bit in _bits(bits)]

@@ -7,7 +7,8 @@ from bob.observe.observations import ExploredState
 
 
 class Verdict(StrEnum):
-    """The verdict on a claim. FAILS wins over all other verdicts; HOLDS is only about the explored states."""
+    """The verdict on a claim. If any workload breaks the claim, the verdict is FAILS, whatever the other workloads
+    show. HOLDS means only that all explored states keep the claim."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -24,9 +25,9 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` without the states that do not mount. These are the states of ``states`` whose outcome is not
-    in ``mounting``; they do not count as explored. If a state of whole writes does not mount, the exploration of such
-    states is no longer exhaustive. The same is true of torn states."""
+    """Return ``coverage`` without the explored states that do not mount. A state mounts if its outcome is in
+    ``mounting``. An exploration of all states of whole writes no longer counts as exhaustive if such a state does not
+    mount. The same is true of an exploration of all torn states."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

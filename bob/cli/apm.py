@@ -50,8 +50,8 @@ class WithSigns(Command):
 
     @staticmethod
     def shielded(args: list[str]) -> list[str]:
-        """Put a space before each argument of several words that begins with ``-``. click then does not take it for an
-        option, and the reader of clauses ignores the space."""
+        """Put a space before each argument that begins with ``-`` and has several words. Without the space, click would
+        take the argument for an option. The parser of clauses ignores the space."""
         return [f" {one}" if one.startswith("-") and " " in one else one for one in args]
 
 

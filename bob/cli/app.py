@@ -29,7 +29,7 @@ TEMPLATE = Path(__file__).with_name("new-app")
 
 @group
 class ProgramOptions:
-    """The options that name the program under test, and say where and how its workload runs."""
+    """The options about the program under test. They say which program it is, and where and how its workload runs."""
 
     program: str | None = option("[PROGRAM]", "", PROGRAM)
     fs: tuple[str, ...] = table.FILE_SYSTEM
@@ -43,8 +43,8 @@ class ProgramOptions:
     paces: tuple[Pace, ...] = table.PACES
 
     def read(self) -> Program:
-        """Return the program that the options name: a shipped one, a folder, or commands. Raise UsageError if they name
-        none or two."""
+        """Return the program under test. The options give it in one of three ways: the name of a shipped program, a
+        folder, or commands. Raise UsageError if they give no program, or both a program and commands."""
         if self.program is None:
             if self.workload is None or self.check is None:
                 raise UsageError("no program given", hint="name a program or a folder, or give --workload and --check")

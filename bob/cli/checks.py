@@ -51,7 +51,7 @@ class Check:
 
 
 def checks() -> Iterator[Check]:
-    """Yield each check. The first call of libvirt may take some seconds."""
+    """Do all checks, and yield each result. The first call of libvirt may take some seconds."""
     yield _settings()
     yield Check("Python", Health.OK, f"{platform.python_version()}, {sys.executable}")
     yield _qemu()
@@ -144,8 +144,8 @@ def _accelerator(versions: str) -> Check:
 
 
 class _NotTried(Exception):
-    """The error that ends the choice of an accelerator before bob boots a guest. Only a boot would show whether the
-    accelerator works."""
+    """The error that ends the choice of an accelerator (KVM or TCG) when only a boot would show whether KVM works. bob
+    doctor boots no guest."""
 
 
 def _not_now() -> bool:

@@ -1,4 +1,4 @@
-"""The end of a run, as a CI needs it: a JUnit file, annotations, an exit code, and a comparison with a table of
+"""The report to a CI at the end of a run: a JUnit file, annotations, an exit code, and a comparison with a table of
 expected verdicts."""
 
 from collections.abc import Iterable, Sequence
@@ -28,8 +28,8 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if ``expected`` cannot be compared with any verdict of the coming run. A verdict is about one
-    property of one configuration, and ``requests`` say which the run will probe."""
+    """Raise UsageError if the coming run cannot give any of the verdicts in ``expected``. A verdict is about one
+    property of one configuration. ``requests`` name the properties and configurations of the run."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -48,8 +48,8 @@ def _expects_nothing(expected: Side, of: str) -> UsageError:
 def conclude(
     done: Sequence[tuple[Result, Path]], json_file: Path | None, junit_file: Path | None, expected: Side | None
 ) -> Exit:
-    """Report each result, with its run directory, to a CI. Return the exit code, which is 1 if a verdict is
-    unexpected."""
+    """Report results to a CI. ``done`` has each result with its run directory. Return the exit code, which is 1 if a
+    verdict differs from the ``expected`` one."""
     several = len(done) > 1
     suites: list[Suite] = []
     comparisons: list[Comparison] = []
@@ -75,8 +75,8 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Print ``result``, write it into ``json_file`` (if given), report it to a CI, and return the exit code.
-    ``is_wrong`` says that a failure is an error, and not only a warning (:func:`tell`)."""
+    """Print ``result``, write it into ``json_file`` (if given), report it to a CI, and return the exit code. If
+    ``is_wrong`` is True, a failure counts as an error, and otherwise as a warning (:func:`tell`)."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
@@ -89,7 +89,7 @@ def exit_of(results: Iterable[Result]) -> Exit:
 
 def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
     """Return the exit code of ``result``. A verdict FAILS makes the code 1 if the result is about a program. For any
-    other result, it does so only if ``is_wrong`` says that a failure is an error."""
+    other result, it does so only if ``is_wrong`` is True, so that a failure counts as an error."""
     if result.is_contradicted:
         return Exit.CONTRADICTED
     if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:

@@ -68,8 +68,8 @@ class Commands(Command, click.Group):
 
 
 class LazyCommands(Commands):
-    """A group that loads the command ``bob.cli.NAME.NAME`` (``NAME_`` if NAME is a keyword) when a user calls it.
-    ``lazy`` has one line of help for each command."""
+    """A group that loads a command only when a user calls it. The command with the name NAME is ``bob.cli.NAME.NAME``
+    (with ``NAME_`` if NAME is a keyword of Python). ``lazy`` has one line of help for each command."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)

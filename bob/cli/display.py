@@ -96,7 +96,7 @@ class ProgressDisplay(ABC):
 
 
 class LineDisplay(ProgressDisplay):
-    """Plain lines for log files: events, and every few seconds the counts."""
+    """A display for log files. It writes a line for each event, and every few seconds a line with the counts."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
@@ -111,7 +111,8 @@ class LineDisplay(ProgressDisplay):
 
 
 class Bar(ProgressDisplay):
-    """A bar and the counts at the bottom of a terminal, below steps and verdicts."""
+    """A display with a bar and the counts at the bottom of a terminal. The lines about steps and verdicts scroll by
+    above them."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
@@ -120,9 +121,9 @@ class Bar(ProgressDisplay):
     def renderable(self) -> RenderableType:
         """Return the bottom of the screen: the bar and the counts.
 
-        rich's thread calls this while it has rich's lock. So this must not wait for bob's lock, whose owner may wait
-        for rich's. That is why the counts may be of two different times.
-        """
+        A thread of rich calls this method while it holds rich's lock. Another thread may hold bob's lock and wait for
+        rich's lock. So this method must not wait for bob's lock, and the counts that it reads may be from two different
+        moments."""
         if not self._tally.states:
             return self._spinner
         bar = ProgressBar(self._tally.states, self._tally.observed, complete_style="bob.bar", finished_style="bob.bar")

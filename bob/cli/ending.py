@@ -38,9 +38,8 @@ def catch_signals() -> None:
     """Make SIGTERM and SIGHUP end bob as Ctrl-C does. Call this once, in the main thread.
 
     Signals within a second of the first signal count as one, since a terminal and `timeout` may both send one. A later
-    signal ends bob at once; the reaper (bob/guest/root.py) then ends what bob started. Signals that the caller ignores
-    (nohup) stay ignored.
-    """
+    signal kills bob at once. In that case another process, the reaper (bob/guest/root.py), ends all processes that bob
+    started. Signals that the caller ignores (nohup) stay ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _INTERRUPTS)
@@ -48,8 +47,8 @@ def catch_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """Ignore signals from now on, so that they do not change the exit code. When Python exits, it restores the default
-    action, which would kill the process."""
+    """Ignore signals from now on, so that they do not change the exit code. Without this, Python restores the default
+    action of signals when it exits, and a late signal would kill the process."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
@@ -74,8 +73,8 @@ def exit_code(command: Callable[[], object]) -> int:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether a signal caused ``error``. C code may raise another error in place of KeyboardInterrupt, as numpy
-    does in a comparison."""
+    """Return whether a signal caused ``error``. Code in C may turn KeyboardInterrupt into another error, as numpy does
+    in a comparison."""
     foreseen = isinstance(error, (BobError, click.ClickException))
     return isinstance(error, KeyboardInterrupt) or (_INTERRUPTS.since is not None and not foreseen)
 
@@ -149,8 +148,8 @@ def pointed(error: PointedError) -> tuple[str, str]:
 
 
 def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, is_wrong: bool = True) -> None:
-    """Print the message and the hint, each in one line. ``is_wrong`` says that the message is about an error. On
-    GitHub, such a message also becomes an annotation, since the page there would show only the exit code."""
+    """Print the message and the hint, each in one line. If the message is about an error (``is_wrong``), also make it
+    an annotation on GitHub. Otherwise the page of the CI there would show only the exit code."""
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))

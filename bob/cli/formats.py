@@ -38,7 +38,7 @@ _OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".pa
 
 
 class ResultKind(Enum):
-    """A kind of result. Its value lists the formats that bob can write it in."""
+    """A kind of result. The value of each member lists the formats that bob can write such results in."""
 
     TABLES = (*ENDINGS, SITE)
     QUESTION = ("table", "json", "html", "junit", SITE)
@@ -70,8 +70,8 @@ def format_of(output: Destination | None) -> str:
 
 
 def check_output(wanted: str, output: Destination | None) -> None:
-    """Raise UsageError for a format that does not fit ``output``. A site needs a directory that is not a run directory;
-    any other format must not have a directory."""
+    """Raise UsageError for a format that does not fit ``output``. A site consists of several pages, so ``output`` must
+    be a directory, but not a run directory. For any other format, ``output`` must not be a directory."""
     if wanted != SITE:
         if output and output.is_folder:
             hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
@@ -101,8 +101,8 @@ def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None
 
 
 def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
-    """Return the document that --json writes. For several programs, it has tables of programs. Otherwise it is a result
-    document, or an array of them if there are several results."""
+    """Return the document that --json writes. For several programs, it has tables that compare the programs. Otherwise
+    it is a result document, or an array of result documents."""
     if kind is ResultKind.PROGRAMS:
         from bob.report import vulnerability_tables as sheets
 

@@ -1,4 +1,5 @@
-"""Annotations for GitHub Actions (``GITHUB_ACTIONS=true``). Other CIs, which set only ``CI=true``, do not know them."""
+"""Annotations for GitHub Actions (``GITHUB_ACTIONS=true``). bob writes none on other CIs, which set only
+``CI=true``."""
 
 import os
 from enum import StrEnum

@@ -29,8 +29,8 @@ _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.di
 
 class ImageRow(Document, frozen=True, kw_only=True):
     """A guest image. ``name`` is the name of its recipe, the file that says how to build the image. If the image has a
-    user's own kernel, the name also has the release of this kernel. If the image is removed, ``bytes`` on the disk
-    become free."""
+    user's own kernel, the name also has the release of this kernel. ``bytes`` is the space on the disk that a removal
+    of the image would free."""
 
     name: str
     state: str

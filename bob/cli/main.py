@@ -120,8 +120,8 @@ def _run(arguments: list[str]) -> object:
 
 
 def _context_of(arguments: Sequence[str]) -> click.Context:
-    """Return the context of the command in ``arguments``. Some errors of click's parser lack a context; the caller
-    gives them this one."""
+    """Return click's context of the command in ``arguments``. Some errors of click's parser lack a context, so the
+    caller adds this context to them."""
     found = click.Context(cli, info_name="bob")
     for name in arguments:
         group = found.command

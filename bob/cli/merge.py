@@ -1,4 +1,4 @@
-"""``bob merge``: joins several separate runs into one run."""
+"""``bob merge``: joins runs that were made apart, such as the shards of one run, into one run."""
 
 from pathlib import Path
 

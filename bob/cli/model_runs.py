@@ -1,6 +1,6 @@
 """Models of file systems, made from runs. A model consists of clauses, the promises about what survives a crash. bob
-derives them from the workloads that a run observed. For each clause that a run refutes, bob writes a witness: a
-document about one crash state."""
+derives the model from the workloads that a run observed. If a run shows that a clause is false, bob writes a witness: a
+document about one crash state that breaks the clause."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,8 @@ from bob.store.run_directory import RunDirectory, request_of
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return the run directories by their configuration. A matrix has one run directory for each of its columns."""
+    """Return a mapping from configurations to their run directories. The run of a matrix has a run directory for each
+    of its columns."""
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
@@ -47,8 +48,8 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
 
 
 def with_witnesses(derived: DerivedModel, out: Path) -> Model:
-    """Write witnesses of the clauses that the runs refute into ``out``. Return the model with the paths of these
-    witnesses."""
+    """Return the model with paths of witnesses. For each clause that the runs show to be false, write a witness into a
+    folder below ``out``."""
     findings = []
     for finding in derived.model.findings:
         shown, refutation = derived.shown.get(finding.clause), finding.refutation

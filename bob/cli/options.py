@@ -25,8 +25,8 @@ _SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
 def takes_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Return a function that click can call with the options and arguments that ``command`` declares. The function then
-    calls ``command``."""
+    """Return a function that click can call. It has the options and arguments that ``command`` declares, and calls
+    ``command`` with their values."""
     declared = parameters(command)
     is_handed_context = _CONTEXT in signature(command).parameters
 
@@ -91,14 +91,16 @@ def _type(one: Parameter) -> Any:
 
 
 class _ClickOption(click.Option):
-    """An option whose default may be in bob.toml, or may be described in words."""
+    """An option with a default that click's own options cannot have: a setting in bob.toml, or a text that only
+    describes the default."""
 
     def __init__(self, *args: Any, declared: Option, **more: Any) -> None:
         super().__init__(*args, **more)
         self.declared = declared
 
     def get_default(self, ctx: click.Context, call: bool = True) -> Any:
-        """Return the default. Raise UsageError if bob.toml is wrong, except while click only shows help."""
+        """Return the default. Raise UsageError if bob.toml is wrong, unless click asks for the default only to show the
+        help."""
         said = self._setting(ctx)
         return super().get_default(ctx, call) if said is None else (said,) if self.multiple else said
 

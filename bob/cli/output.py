@@ -51,9 +51,9 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *ran
 
 
 class Screen(Console):
-    """A console that goes silent if its reader leaves (``| head``). The work then goes on, since its exit code matters.
-    rich's own console would end bob with exit code 1. Control characters in a result become visible text, since a
-    terminal would obey them."""
+    """A console that stays silent after its reader has gone (``| head``). The work goes on, since its exit code
+    matters; with rich's own console, bob would end with exit code 1. Control characters in a result become visible
+    text, since a terminal would obey them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -109,7 +109,8 @@ def print_one(screen: Console, result: Result, run: Path) -> None:
 
 
 def write_json(path: Path, document: Any, option: str = "--json") -> None:
-    """Write ``document``, whole or not at all. A document with a schema gets a checksum, since bob reads it again."""
+    """Write ``document`` into the file ``path``. If the write fails, an old file stays as it was. A document with a
+    schema gets a checksum, which bob checks when it reads the document."""
     plain = encode(document)
     text = json.dumps(plain, indent=2) + "\n"
     is_read = isinstance(plain, dict) and "schema" in plain
@@ -117,8 +118,8 @@ def write_json(path: Path, document: Any, option: str = "--json") -> None:
 
 
 def write_text(path: Path, text: str, option: str) -> None:
-    """Write ``text`` in UTF-8 to stdout, or into the file that the user named with ``option``. A file is written whole
-    or not at all."""
+    """Write ``text`` in UTF-8 to stdout, or into the file that the user named with ``option``. If the write fails, an
+    old file stays as it was."""
     if is_stdout(path):
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8", errors="replace")
@@ -134,8 +135,8 @@ def write_text(path: Path, text: str, option: str) -> None:
 
 @contextmanager
 def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
-    """Open the file that the user named with ``option``. When the new file is complete, it replaces an old file. Raise
-    UsageError if that fails."""
+    """Open the file that the user named with ``option``. The new contents replace an old file only when they are
+    complete. Raise UsageError if bob cannot write the file."""
     target = path.resolve()  # if the path is a link, bob replaces its target, not the link
     special = target.exists() and not target.is_file()  # a pipe, or a device such as /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -169,8 +170,9 @@ def is_stdout(path: Path | None) -> bool:
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Replace the letters that the encoding of the output lacks. bob's own marks become ASCII characters, and other
-    letters become a ?. Otherwise bob's mark – would become a ?, too, which means something else."""
+    """Replace the letters that the encoding of the output lacks. bob's own marks, such as –, become certain ASCII
+    characters, and other letters become a ?. A mark must not become a ?, since ? itself is a mark with another
+    meaning."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_ASCII)
     return "".join(letter if letter.isascii() else "?" for letter in text), error.end

@@ -107,8 +107,8 @@ def replay(
 
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
-    """Write what the replays found into the witnesses whose violation showed at every mount. If one of ``witnesses`` is
-    a folder, also update the results in it."""
+    """Update each witness whose violation showed at every mount: write into it what the replay found. If one of
+    ``witnesses`` is a folder, also update the results in it."""
     from bob.witness import bundle
     from bob.witness.document import updated
     from bob.witness.results import tell_results

@@ -132,8 +132,8 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _finished(run: Path, program: Program) -> Result | None:
-    """Return the result in the run directory ``run`` if it is of a finished run of the same program. Otherwise remove
-    the directory's files, and return None."""
+    """Return the result in the run directory ``run`` if the run was of this ``program``, and is finished. Otherwise
+    remove the directory's files, and return None."""
     if (run / "run.json").exists() and "finished" in read_document(run / "run.json"):
         result = load(run).result
         if result.program is not None and result.program.digest == program.digest:

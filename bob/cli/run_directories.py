@@ -29,9 +29,9 @@ def check_resumed(context: click.Context) -> None:
 
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
-    """Run the body of a ``with`` statement, which makes a run in ``folder`` (None: a new folder in bob-runs). If Ctrl-C
-    ends the body, raise Interrupted with a hint about the files that are kept. Raise UsageError if bob needs a new
-    folder, but cannot make it."""
+    """Return a context manager for a command that writes a run into ``folder`` (None: a new folder in bob-runs). If
+    Ctrl-C ends the command, raise Interrupted with a hint about the files that are kept. Raise UsageError if bob needs
+    a new folder, but cannot make it."""
     check_runs(folder)
     begun = Begun(folder, RUNS)
     try:

@@ -1,5 +1,5 @@
-"""``bob search``: looks for a workload that breaks a promise. The user gives bounds for the workloads, or a Python file
-that makes them."""
+"""``bob search``: looks for workloads where a crash breaks a promise of the file system. The user gives bounds
+for the workloads (such as their length), or a Python file that makes them."""
 
 from pathlib import Path
 
@@ -155,13 +155,13 @@ def search(
 
 
 def _asked_names() -> tuple[str, ...]:
-    """Return the names of the properties that a user can search for. The property ``BESIDE`` (nothing changes that no
-    operation was to change) is not among them, since each search asks for it."""
+    """Return the names of the properties that a user can choose for a search. The property ``BESIDE`` is not among
+    them, since every search tests it. It says that a crash does not damage anything that no operation was to change."""
     return tuple(name for name in probe_names() if name != BESIDE)
 
 
 def _check_alone(context: click.Context) -> None:
-    """Raise UsageError for an option that does not go together with the Python file."""
+    """Raise UsageError for an option that a user cannot combine with a Python file."""
     hint = "the Python file defines the workloads and their promises"
     for parameter in context.command.params:
         if is_given(context, parameter) and parameter.name in ("length", "bounds", "names"):

@@ -86,7 +86,7 @@ def show(
 
 def _load(runs: tuple[Path, ...]) -> list[Saved]:
     """Return the results of ``runs``. If there are several runs, leave out those without a result, and print their
-    names. Unless all are runs of bob app, leave out those without a table, too."""
+    names. If not all of them are runs of bob app, also leave out those whose result is not a table."""
     if len(runs) == 1:
         return load_every(runs[0])
     saved: dict[Path, list[Saved]] = {}

@@ -61,8 +61,8 @@ def make_table(
     """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and the changes between
     kernels.
 
-    Each call of ``probe`` gets a request that names only the first configuration. The function itself knows the other
-    configurations. Each kernel must have the modules and packages that ``systems`` need."""
+    ``probe`` gets one request for each kernel, with the first configuration. If there are several configurations,
+    ``probe`` knows the others itself. Each kernel must have the modules and packages that ``systems`` need."""
     delivery, guests = options.delivery, options.guests
 
     def ask(configuration: Subject, image: str) -> ProbeRequest:
@@ -110,8 +110,8 @@ def _on_kernels(
     systems: Sequence[FileSystem],
 ) -> list[FinishedRun]:
     """Probe on each image that ``wanted`` names. Each image has a run directory with its name in the folder ``out``
-    (None: a new folder). Before the first probe, build all images and check their kernels. Leave this out if the guests
-    run on a cluster."""
+    (None: a new folder). Before the first probe, build all images and check their kernels, unless the guests run on a
+    cluster."""
     from bob.image import check_kernel, check_subject, ensure
     from bob.store.run_directory import RUNS, check_runs, new_identity
 

@@ -18,7 +18,7 @@ _SOME = 10  # after so many tries, their speed gives an estimate
 @dataclass(frozen=True, slots=True)
 class _TallySample:
     """The work done by the time ``at`` (seconds). ``workloads`` counts the observed workloads; an unfinished workload
-    counts as a fraction. ``tries`` counts the crash states that bob observed one by one."""
+    counts as a fraction. ``tries`` counts the crash states that guests have looked at."""
 
     at: float
     workloads: float = 0.0
@@ -29,8 +29,8 @@ class Tally:
     """The counts of a running probe, for the display. It is not thread-safe.
 
     Progress is measured in workloads. Half of the guests (virtual machines) record workloads, while the others observe
-    them. A *try* is a crash state that bob observes by itself. Tries are a bad measure, since most workloads need fewer
-    tries than planned."""
+    them. A *try* is one crash state that a guest looks at. Tries do not measure progress well, since most workloads
+    need fewer tries than planned."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.workloads = self.recorded = self.done = 0
@@ -44,12 +44,13 @@ class Tally:
         self._used = 0
 
     def expect(self, earlier: Earlier | None) -> None:
-        """Set ``earlier``, the time that the same work took before; None if unknown."""
+        """Note that an ``earlier`` run did the same work, and how long it took. None means that bob knows no such
+        run."""
         self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:
-        """Add planned workloads. ``states`` is the largest number of tries that they may need. Negative numbers take
-        workloads and tries away."""
+        """Add planned workloads. ``states`` is the largest number of tries that they may need. If both numbers are
+        negative, remove planned workloads."""
         if self._first is None:
             self._first = self._last = _TallySample(self._clock())
         self.workloads += workloads
@@ -85,8 +86,9 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated seconds until all work is done (None: it is done, or bob cannot estimate the time). Without an
-        earlier run, the estimate is an upper bound until one workload is done."""
+        """The estimated seconds until all work is done (None: it is done, or bob cannot estimate the time). bob
+        compares with an earlier run, if there was one. Otherwise the estimate is an upper bound until the first
+        workload is done."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()

@@ -93,8 +93,8 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
 
 class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
     """Counts of a log's entries. ``bytes`` is the size of all writes. ``fua`` counts the writes with the flag FUA, and
-    ``metadata`` those with the flag METADATA. ``beyond_count`` counts the entries after the number of entries that the
-    log's superblock states."""
+    ``metadata`` those with the flag METADATA. The log's superblock has a number of entries. If the log has more entries
+    than this, ``beyond_count`` is the number of the additional entries."""
 
     sectorsize: int
     entries: int
@@ -155,7 +155,8 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 class LogRow(Document, frozen=True):
-    """An entry of a log. Sectors are in the log's own unit. ``data`` has the first bytes in hexadecimal."""
+    """An entry of a log. Numbers and counts of sectors use the log's own sector size, not always 512 bytes. ``data``
+    has the first bytes in hexadecimal."""
 
     index: int
     offset: int

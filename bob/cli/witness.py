@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 class ShrunkRow(Document, frozen=True):
-    """The sizes of a witness before and after it was shrunk. ``shows`` says whether its violation shows in another
-    recording."""
+    """The sizes of a witness before and after bob shrank it. ``shows`` says whether the violation also shows after bob
+    records the smaller workload again."""
 
     witness: str
     shows: bool

@@ -17,9 +17,9 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that bob needs for the exploration of one recording's crash states. The ``work`` (operations or a program)
-    ran on the ``subject`` (the file system and its disks), which had the initial content ``base``. ``recording`` is
-    what the disks got, and ``plan`` has all legal crash states."""
+    """Everything that bob needs to explore the crash states of one recording. The ``work`` (operations or a program)
+    ran on the ``subject`` (the file system and its disks). ``base`` is the initial content of the disks. ``recording``
+    is what the disks got, and ``plan`` has all legal crash states."""
 
     subject: Subject
     work: Work
@@ -31,7 +31,7 @@ class Case:
     def of(
         cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
-        """Return the case of a recording; ``more`` has values for further fields. Raises the errors of
+        """Return the case of a recording. ``more`` has values for the fields that a subclass adds. Raises the errors of
         :func:`bob.trace.check.checked`."""
         return cls(subject, work, base, recording, Plan(checked(recording, base), base, model), **more)
 
@@ -42,9 +42,9 @@ class Case:
 
     @property
     def asked(self) -> Plan:
-        """The plan of the crash states that bob explores for this workload. The workload says which: the states of
-        crashes after its end, or of crashes at any time. Raises RecordingError if the recording does not say when the
-        last operation returned."""
+        """The plan of the crash states that bob explores for this workload. Depending on the workload, these are the
+        states of crashes after its end, or of crashes at any time. Raises RecordingError if the recording does not say
+        when the last operation returned."""
         return self.plan.asked(self.workload.at, len(self.workload.operations))
 
     @property

@@ -1,6 +1,7 @@
 """Sets of legal crash states of whole writes, which bob counts and divides without a list of the states. A *cube* is
-the set of all states that have some given writes on the medium, and lack some other given writes. A sector divides a
-cube into parts: in all states of a part, the sector shows the same write, the last one that landed there."""
+the set of all states that have some given writes on the medium, and lack some other given writes. bob can divide a cube
+by a sector. Then all states of a part show the same write in this sector: the last write to the sector that is on the
+medium."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,9 @@ class Cube:
 
 @dataclass(frozen=True, slots=True)
 class GrowthMasks:
-    """A growth point (the last time before some write becomes durable; :mod:`bob.crash.legal`). The fields are bit
-    masks of writes: those that are durable then, those that are pending, and the pending ones that become durable
-    next."""
+    """A growth point: the last time before some write becomes durable (:mod:`bob.crash.legal`). The fields are bit
+    masks of writes. ``durable`` has the writes that are durable at this time, and ``pending`` the writes that are
+    pending. ``becoming`` has the pending writes that become durable next."""
 
     durable: int
     pending: int
@@ -103,7 +104,7 @@ class LegalStates:
 
 
 class Divider:
-    """A divider of cubes by the contents of sectors. It takes the writes to each sector from ``composer``."""
+    """A divider of cubes by the contents of sectors. ``composer`` knows which writes go to each sector."""
 
     def __init__(self, legal: LegalStates, composer: Composer) -> None:
         self._legal = legal
@@ -111,9 +112,9 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Divide ``cube`` by the sectors ``composer.sectors[places]``, and yield the nonempty parts. Throughout a part,
-        each of these sectors shows one write, and so has one content. There may be very many parts. Two parts may have
-        equal contents."""
+        """Divide ``cube`` by several sectors, and yield the nonempty parts. ``places`` are the indexes of these sectors
+        in ``composer.sectors``. In all states of a part, each of these sectors shows one write, and so has one content.
+        There may be very many parts. Two parts may have equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

@@ -1,5 +1,6 @@
-"""The departures of a state from a clean prefix: writes that are extra, missing, or torn. A *clean prefix* has the
-first k pending writes in submission order and no others, as on a disk without a cache."""
+"""The departures of a state from a clean prefix. A *clean prefix* has the first k pending writes in submission order,
+and no other pending writes, as on a disk without a cache. A departure is a write that the state has but the prefix
+lacks, or the reverse, or a torn write."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations

@@ -15,10 +15,10 @@ SMALLEST_ATOMIC_BYTES = 8  # bytes in an aligned store to byte-addressable memor
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
-    """A device with a ``write_cache`` (:mod:`bob.crash.caches`). It writes each unit of ``atomic_write_bytes`` all or
-    nothing. These atomic units are aligned on the device, so the first or last unit of a write may be shorter. The
-    units of each write are numbered from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of
-    two, 8 or more."""
+    """A device with a ``write_cache`` (:mod:`bob.crash.caches`). A crash never tears a unit of ``atomic_write_bytes``
+    bytes. These atomic units begin at multiples of their size on the device, so the first or last unit of a write may
+    be shorter. The units of each write are numbered from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is
+    a power of two, 8 or more."""
 
     write_cache: WriteCache = VOLATILE
     atomic_write_bytes: int = SECTOR_BYTES
@@ -34,8 +34,8 @@ class DeviceModel:
 
     @property
     def words(self) -> str:
-        """The model in words. They mention ``completion`` (when the device completes writes) only if it is not the
-        default, ``prompt``."""
+        """The model in words. ``completion`` (when the device completes writes) is part of the words only if it is not
+        the default, ``prompt``."""
         at_once = self.completion is Completion.PROMPT
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"

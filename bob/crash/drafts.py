@@ -1,7 +1,7 @@
-"""The systematic crash states, such as states with one lost write or one torn write. A *draft* is a state that a
-generator proposes at one growth point (the last time before some write becomes durable). The search drops drafts whose
-contents it already has. Each generator begins with drafts that are far apart, so a small budget already covers the
-whole range evenly."""
+"""Crash states that bob proposes in a systematic way, such as states with one lost write or one torn write. A *draft*
+is such a proposed state at one growth point (the last time before some write becomes durable). The search drops drafts
+whose contents it already has. Each generator begins with drafts that are far apart, so a small budget already covers
+the whole range evenly."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -58,8 +58,8 @@ def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
 
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
     """Return the crash state with the whole writes ``medium`` (a bit mask) and the torn writes ``torn``. The state is
-    legal at growth point number ``legal_at``, and perhaps at later points. The result refers to the last point where it
-    is legal, so that equal states become equal objects."""
+    legal at growth point number ``legal_at``, and perhaps at later points. The result has the number of the last point
+    where it is legal. So two results are equal if their states are equal."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
@@ -91,9 +91,9 @@ def single_kept(point: SearchPoint) -> Iterator[Draft]:
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Yield states that lose some of the writes with data of the workload's operations, and no other pending writes.
-    Each of ``groups`` has the writes of one operation. The first states lose all pending writes of some operations. The
-    next states lose some writes of a single operation."""
+    """Yield states that lose only data of the workload's operations. Each of ``groups`` has the writes with data of one
+    operation. The first states lose all pending writes of some operations. The next states lose some pending writes of
+    a single operation."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):
@@ -109,8 +109,8 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
     """Return the points where bob tears write ``index``, ascending. A point is the number of the write's units (the
-    device's atomic units) before the tear. A write of up to 64 units is torn at all boundaries between its units. A
-    longer write is torn at the first and the last eight boundaries, at powers of two, and at boundaries of sectors. If
+    device's atomic units) before the tear. bob tears a write of up to 64 units at all boundaries between its units. It
+    tears a longer write at the first and the last eight boundaries, at powers of two, and at boundaries of sectors. If
     a write has more than 64 sectors, up to 64 boundaries of the device's 4 KiB blocks replace the boundaries of
     sectors."""
     write = trace.writes[index]
@@ -127,8 +127,8 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 def parts(items: Sequence[int]) -> Iterator[int]:
     """Yield unions of some of ``items``, which are bit masks. If there are at most four items, yield all nonempty
-    unions. If there are more, yield for each k the union of the items up to item k, the union of the items from item k
-    on, and item k."""
+    unions. If there are more, yield three results for each item: its union with all earlier items, its union with all
+    later items, and the item alone."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))
@@ -142,8 +142,8 @@ def parts(items: Sequence[int]) -> Iterator[int]:
 
 
 def spread(count: int) -> Iterator[int]:
-    """Yield the numbers of ``range(count)`` in an order whose beginning always covers the range evenly. The two ends
-    come first, and then the middle of each gap."""
+    """Yield the numbers of ``range(count)`` in such an order that the first few already cover the range evenly. The two
+    ends come first, and then the middle of each gap."""
     if count > 0:
         yield count - 1
     if count > 1:

@@ -1,6 +1,6 @@
-"""The sentence that explains to people a crash that breaks a property. It comes from the crash's time line (its events
-in order) and from the *question*, which names the operations that the property should hold for. The sentence claims no
-more than the time line shows (:mod:`bob.story.decisive`)."""
+"""The sentence that explains a crash that breaks a property. It comes from the crash's time line (its events in
+order) and from the *question*, which names the operations that the property should hold for. The sentence says nothing
+that the time line does not show (:mod:`bob.story.decisive`)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,8 +18,8 @@ JOURNAL, METADATA = "journal", "metadata"
 def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
-    """Return the sentence about the crash of ``line``, which breaks a property for the operations of ``question``.
-    ``extents`` say how much of each of these operations is there, if bob knows."""
+    """Return a sentence about a crash. ``line`` has the events of the crash, which breaks a property for the operations
+    of ``question``. If bob knows how much of each operation is there, ``extents`` has this."""
     if question.beside:
         return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:
@@ -67,8 +67,8 @@ def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int,
 
 
 def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
-    """Return words that say how operation ``number`` came to the medium. If the words are about a certain write, also
-    return the time (seconds) when that write was sent."""
+    """Return words that say how the effect of operation ``number`` came to the disk, such as the write that carried it.
+    If the words are about a certain write, also return the time (seconds) when that write was sent."""
     called = next((event for event in line.events if isinstance(event, CallEvent) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
@@ -89,8 +89,9 @@ def _short(one: WriteEvent) -> str:
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return the first lost or torn write with data of operation ``number``. Some writes are *decisive*: the property
-    holds if such a write alone has another fate. If bob knows decisive writes of this crash, only they count."""
+    """Return the first lost or torn write with data of operation ``number``. Some writes are *decisive*: if such a
+    write alone were on the disk, or were not, the property would hold. If bob knows decisive writes of this crash, look
+    only at these."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 

@@ -8,8 +8,8 @@ from itertools import combinations
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A shift by operation ``number``, which inserts ``length`` bytes at ``offset``. A negative length takes bytes
-    out."""
+    """A shift by operation ``number``, which inserts ``length`` bytes at ``offset``. If ``length`` is negative, the
+    operation removes bytes at ``offset``."""
 
     number: int
     offset: int

@@ -1,8 +1,9 @@
-"""The identity of each name that bob observes after a crash.
+"""The files and directories that the names in an observation lead to.
 
 A name is a place: a pair *(directory, base name)*. So a move of a directory does not change the names in it. Several
 files and directories (*things*) of the workload may have had the same name, one after the other. bob distinguishes them
-by their inode numbers, or else by their contents. If both are of no help, a name may lead to any of several things."""
+by their inode numbers, or else by their contents. If bob cannot distinguish them, the name may lead to any of these
+things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -17,7 +18,8 @@ NamePlace = tuple[int, str]  # (directory, base name)
 
 
 class NamePlaces:
-    """Every name of a history as a place, with the file or directory that it has at each step."""
+    """All names that occur in a history. For each step of the history, this class knows which file or directory each
+    name leads to."""
 
     def __init__(self, history: History) -> None:
         self._steps: list[dict[NamePlace, int]] = []
@@ -47,8 +49,9 @@ class NamePlaces:
                 self.bearers[place] += new
 
     def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
-        """Return, for each operation, the places that it changes, each with all things that the operation may leave
-        there. If an operation exchanges two names, each name may get any thing that the other name may have had."""
+        """Return one mapping for each operation. Its keys are the names that the operation changes. Its values are the
+        things that such a name may lead to afterwards. If an operation exchanges two names, each name may get any thing
+        that the other name may have had."""
         first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
@@ -75,7 +78,7 @@ class NamePlaces:
         return self._steps[number - 1].get(place)
 
     def lasting(self) -> list[tuple[NamePlace, int]]:
-        """Return the initial names that no operation changes, each with the file or directory that has it."""
+        """Return the initial names that no operation changes, each with the file or directory that it leads to."""
         changed = frozenset().union(*self.changes)
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
@@ -110,8 +113,8 @@ class NamePlaces:
 
 
 class Sightings:
-    """The names in one observation. For each name, there are the files and directories (things) of the workload that it
-    may lead to."""
+    """The names in one observation. For each name, this class knows the files and directories (things) of the workload
+    that the name may lead to."""
 
     def __init__(
         self,
@@ -219,8 +222,9 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Return whether most things that no operation moves still have their old inode numbers. Some file systems do
-        not store inode numbers, but invent new ones; then the numbers do not agree."""
+        """Return whether most things still have their old inode numbers. Only things that no operation moves are
+        compared. On some file systems, which do not store inode numbers but invent new ones at each mount, the result
+        is False."""
         checked = agreeing = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)
@@ -231,8 +235,8 @@ class Sightings:
         return 2 * agreeing > checked
 
     def is_known_by_contents(self, path: str) -> bool:
-        """Return whether the file ``path`` may be any of several things of the workload, so that only its contents can
-        show which."""
+        """Return whether the file ``path`` may be any of several things of the workload, and only its contents can show
+        which of them it is."""
         return len(self._without_contents(self._tree[path], self._bearers(path))) > 1
 
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:

@@ -1,7 +1,7 @@
-"""The words for calls, for the parts of changes that calls make durable, and for units of changes. For example,
-``fsync-file`` is a call, and ``entry`` is a part. The names of rows in a table of properties (``fsync-file.entry``) and
-the names of clauses (``durable fsync-file entry``) are made of these words. A clause is one promise in a model of a
-file system."""
+"""The words that names of properties and clauses consist of. A clause is one promise in a model of a file system.
+Some words stand for calls, such as ``fsync-file``. Others stand for the parts of changes that a call makes durable,
+such as ``entry`` (a directory entry), or for units of changes, such as ``sector``. From these words come names of rows
+in a table of properties (``fsync-file.entry``) and names of clauses (``durable fsync-file entry``)."""
 
 from enum import StrEnum
 
@@ -28,9 +28,10 @@ class What(StrEnum):
 
     Some parts belong to the call's target, the file or directory that it syncs. ``entry`` is the name that the target
     was made with, and ``names`` are its links and renames. If the target is a directory, ``entries`` are the names in
-    it. ``parent`` is the entry of the target's parent directory. Parts that begin with ``other`` belong to all earlier
-    changes of other files and directories. ``other-appends`` stands for all changes of their sizes. A part belongs to
-    every file if the call is without a target, or is ``returned`` (the return of any operation).
+    it. ``parent`` is the entry of the target's parent directory. Parts whose names begin with ``other`` belong to files
+    and directories other than the target. For example, ``other-appends`` are all changes of their sizes. Some calls are
+    without a target, such as sync and ``returned`` (the return of any operation). Then a part such as ``data`` belongs
+    to all files.
 
     Three parts occur only in names of rows, not of clauses: ``new-entries``, ``moved-entries`` and ``everything``.
     ``moved-entries`` are the names in a directory that changed by a rename, a link or a removal."""
@@ -52,7 +53,7 @@ class What(StrEnum):
 
 
 class Unit(StrEnum):
-    """The unit of a change that a crash leaves whole: 512 bytes of a file, 4 KiB of a file, or the whole change."""
+    """A part of a change that a crash never tears: 512 bytes of a file, 4 KiB of a file, or the whole change."""
 
     SECTOR = "sector"
     BLOCK = "block"

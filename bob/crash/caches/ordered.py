@@ -5,18 +5,19 @@ A crash at time T leaves all writes that had completed by some time T' (at most 
 write. T' cannot be earlier than the submission of a flush that had completed by T. Nor can it be earlier than the
 completion of an FUA write that had completed by T.
 
-Crashes come in a *window* of time. If T' is in the window, a crash of a disk without a cache can leave the same state.
-If T' is before the window, it cannot. Each write that completed between the earliest possible T' and the window adds
-such states: the state that lacks this write, and the states where it is torn."""
+bob looks only at crashes in a certain *window* of time. If T' is in the window, a disk without a cache can leave the
+same state, after a crash at T'. If T' is before the window, only this cache can leave the state. So this cache adds
+states for each write that completed between the earliest possible T' and the window. One state lacks the write, and in
+the other states the write is torn."""
 
 from bob.crash.caches.rule import WriteCache, at_completion
 from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest time T that is certainly safe: no crash in the window loses a write that completed by T. T is
-    the submission of a flush or the completion of an FUA write, if that flush or write completed before the window.
-    Without such a flush or write, return a time before all writes."""
+    """Return a time T that is as late as possible: no crash in the window loses a write that completed by T.
+    T is the submission of a flush or the completion of an FUA write, if that flush or write completed before the
+    window. If there is no such flush or write, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]

@@ -15,14 +15,14 @@ class WriteCache:
     """A kind of write cache. ``name`` is its name in documents, ``words`` describes it in reports, and ``promise``
     says, in words for help texts, which writes a crash may lose.
 
-    bob also uses words of the kind when it explains a crash state to people. ``why_durable`` explains why a write must
-    be on the medium. ``where_pending`` says where a pending write was at the crash. ``why_legal`` explains why the
-    whole state is legal.
+    The next three texts are parts of explanations of a crash state. ``why_durable`` explains why a write must be on the
+    medium. ``where_pending`` says where a pending write was at the crash. ``why_legal`` explains why the whole state is
+    legal.
 
     ``durable_since`` returns when each write of a trace becomes durable (None if never). ``looks_back`` returns a time
-    at or before the start of the window, the time when crashes may come. Writes that became durable after that time are
-    not safe: a crash in the window may lose the last few of them. With several disks, each disk would have a returned
-    time of its own. Therefore a kind with ``one_disk_only`` raises an error for several disks."""
+    at or before the start of the window, the time when crashes may come. A crash in the window may lose a write that
+    became durable after the returned time. With several disks, each disk would need a time of its own. Therefore bob
+    raises an error for several disks if ``one_disk_only`` is True."""
 
     name: str
     words: str
