@@ -21,8 +21,9 @@ BUILDER_FORMAT = 1  # increased when the builder makes another image of the same
 
 
 class ModulesDeclaration(Declaration, frozen=True):
-    """Names of kernel modules: those for the initramfs, those that are loaded at boot, and others that the image
-    keeps."""
+    """The kernel modules of an image. ``initramfs`` has the names of the modules for the initramfs, and ``boot`` those
+    that the guest loads at boot. ``keep`` has paths below the folder kernel/: a module, or a folder of modules. The
+    build removes all other modules from the root file system."""
 
     initramfs: tuple[OneWord, ...]
     boot: tuple[OneWord, ...]

@@ -1,4 +1,5 @@
-"""The answer about a program, from its crash states and from its checker's answers on them.
+"""The answer to the question whether a program survives crashes. It comes from the program's crash states, and from
+what the program's checker says of each state.
 
 A *window* is the time between one output of the program and its next output. A *way* to break the program is a
 consequence (such as corruption), together with the checker's words for it."""
@@ -38,8 +39,8 @@ class EasiestCrash:
 
 @dataclass(slots=True)
 class _Harm:
-    """The crash states that the checker refuses in one way. ``trees`` has their trees as pairs (window, outcome), each
-    once. ``easiest`` has the easiest of these crashes, and the checker's words about it."""
+    """The crash states that the checker refuses in one way. ``trees`` has a pair (window, outcome) for each different
+    tree of these states. ``easiest`` has the crash that is easiest to explain, and the checker's words about it."""
 
     trees: dict[tuple[int, int], None] = field(default_factory=dict)
     states: set[tuple[int, CrashState]] = field(default_factory=set)

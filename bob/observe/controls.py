@@ -24,9 +24,9 @@ MOST_BARE = 16
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """A predicted ``outcome`` of ``item``. The item is a crash state, or a course (a set of states with the same reads
-    of recovery). bob predicts the outcome from the mounted state number ``leaf``. ``item`` differs from that state in
-    ``distance`` sectors."""
+    """A predicted ``outcome`` of ``item``. The item is a crash state, or a course (a set of states where recovery reads
+    the same contents). bob predicts the outcome from the mounted state number ``leaf``. ``item`` differs from that
+    state in ``distance`` sectors."""
 
     item: T
     leaf: int

@@ -50,8 +50,8 @@ _Decode = Callable[[bytes, int], AccessEvent | None]
 
 class Decoder:
     """A decoder of the kernel's events. ``layouts`` maps the name of each event to its number and fields. If the file
-    system is on layers (device-mapper or md devices), ``disk`` is the kernel's number of the device that contains the
-    disks. A bio to any other device then counts as a bio to the layers' device."""
+    system is on layers (device-mapper or md devices), ``disk`` is the kernel's number of the device below all layers,
+    which contains all disks. A bio to any other device then counts as a bio to the layers' device."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Any]], disk: int | None = None) -> None:
         self._kinds: dict[int, _Decode] = {

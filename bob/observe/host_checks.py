@@ -1,9 +1,9 @@
 """Recovery of crash states on the host. Some file systems recover by a command, their check, which a boot runs before
 the mount. With this module, bob runs this command on the host instead of in a guest.
 
-A sandbox runs the command, from the same image as the guest's (:mod:`bob.agent.inside.host_checks`). A guest then
-mounts the recovered disk. Several states may lead to the same recovered disk, which needs only one mount. As a control,
-the guest itself runs the command for some states, and bob compares the outcomes."""
+The command runs in a sandbox, whose root has the files of the guest's image (:mod:`bob.agent.inside.host_checks`). A
+guest then mounts the recovered disk. Several states may lead to the same recovered disk, which needs only one mount. As
+a control, the guest itself runs the command for some states, and bob compares the outcomes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -98,8 +98,8 @@ class HostRecovery:
 
 class GuestPayload:
     """The payload in a guest. A payload is one sequence of contents. The recipe of a crash state says, for each sector,
-    which of these contents belongs there. The payload of a recording comes from bob's composer, and the guest's payload
-    has all its parts in the same order. Between these parts, the guest's payload also has the contents that programs on
+    which of these contents belongs there. bob's composer makes the payload of a recording. The guest's payload has all
+    parts of the composer's payload, in the same order. Between these parts, it also has the contents that programs on
     the host wrote. bob sends each of these contents once."""
 
     def __init__(self, length: int) -> None:

@@ -88,9 +88,9 @@ class DataSector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """The states with the same reads of recovery as a mounted state, except for the sectors ``free``. ``leaf`` is the
-    end of the mounted state's course. The free sectors may have any content, and so may sectors that recovery does not
-    read.
+    """The states where recovery reads the same contents as in a certain mounted state, except in the sectors ``free``.
+    ``leaf`` is the end of that mounted state's course (what recovery reads, in order). The free sectors may have any
+    content, and so may sectors that recovery does not read.
 
     ``read`` has the content of each other sector that recovery read. ``cubes`` has the states of the mixture as cubes,
     sets of states that have some parts of writes and lack some others (:mod:`bob.crash.cubes`). ``torn`` is the number

@@ -15,9 +15,9 @@ from bob.observe.observation import OutcomeTable, split
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """The result of the mount of a disk, compressed. The disk mounted without a repair. ``found`` is the outcome as
-    JSON. There, numbers stand for the contents of files: their indexes in ``chunks``. ``accesses`` are the reads and
-    writes of the disk."""
+    """The result of the mount of a disk, compressed. bob caches only disks that mount without a repair. ``found`` is
+    the outcome as JSON. In this JSON, an index into ``chunks`` stands for each content of a file. ``accesses`` are the
+    reads and writes of the disk."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -67,9 +67,9 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return what to cache for a disk with this outcome. Return None if the disk did not mount without a repair:
-        the outcome then does not depend on the disk alone. Only for the first state that does not mount, bob runs the
-        repair and keeps the kernel's messages."""
+        """Return what to cache for a disk with this outcome. Return None if the disk did not mount without a repair,
+        since such an outcome does not depend on the disk alone. The reason is that bob runs the repair only on the
+        first state with each error of the mount."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:

@@ -18,7 +18,7 @@ class Presence(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A file or directory in the tree after recovery, under one of its names.
+    """A file or directory in the tree after recovery. A file with several names has a node for each name.
 
     ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
     ``fault`` is the error if a part of this file or directory could not be read. ``unseen`` is True if a limit of bob,
@@ -71,8 +71,8 @@ class Node:
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The outcome of one crash state. ``mounted`` says whether the state mounted without a repair. If it did not,
-    ``error`` is the kernel's message about its refusal. With the file system's repair program, bob repairs only the
-    first such state, and mounts it again to see its ``tree``. Then ``repaired`` is True."""
+    ``error`` is the kernel's message about its refusal. bob runs the file system's repair program only on the first
+    state with this ``error``, and mounts this state again to see its ``tree``. For this state, ``repaired`` is True."""
 
     mounted: bool
     error: str | None
@@ -96,8 +96,8 @@ class Observation:
 
 
 class OutcomeTable:
-    """The distinct outcomes of a workload. ``found`` has each outcome as JSON. In the JSON, numbers stand for the
-    contents of files: their indexes in ``chunks``."""
+    """The distinct outcomes of a workload. ``found`` has each outcome as JSON. In this JSON, an index into ``chunks``
+    stands for each content of a file."""
 
     def __init__(self, found: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
         self.found = list(found)

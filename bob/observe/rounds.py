@@ -1,10 +1,10 @@
 """The search for the outcomes of many crash states by mounts of few of them.
 
-From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). It sorts the other states
-by the first read that finds a content which no mounted state had there. For each such read and content, bob mounts one
-state. Then it divides all legal states by the course of recovery (what recovery reads, in order). bob mounts some
-predicted states as controls (:mod:`bob.observe.controls`). If a control has another outcome than predicted, bob trusts
-no prediction, only the outcomes of mounted states.
+From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). In each of the other
+states, recovery at some point reads a content that no mounted state had in these sectors. bob groups these states by
+the first such read and its content, and mounts one state of each group. Then it divides all legal states by the course
+of recovery (what recovery reads, in order). bob mounts some predicted states as controls (:mod:`bob.observe.controls`).
+If a control has another outcome than predicted, bob trusts no prediction, only the outcomes of mounted states.
 
 An example. Three writes are pending at the crash, to the sectors 1, 2 and 3. A sector is *new* if its write is on the
 disk, otherwise *old*. Recovery reads sector 1. If sector 1 is new, recovery also reads sector 2. It never reads sector

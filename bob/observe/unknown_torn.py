@@ -75,9 +75,10 @@ def causes_of_unknown(
 ) -> tuple[CauseCount, ...]:
     """Return the causes why torn states are unknown, from a sample of torn states. The most frequent cause comes first.
 
-    ``of_mixtures`` gets the contents of a state. If the state is in a mixture (:class:`TornCause`), it returns the
-    cause why the state does not count, otherwise None. ``is_mounted`` says whether states with a certain outcome mount.
-    ``counted`` is the number of legal torn states that bob has counted as known."""
+    ``of_mixtures`` gets the contents of a state. If the state is in a mixture (:class:`TornCause`), the function
+    returns the cause why bob does not count the state as known. Otherwise it returns None. ``is_mounted`` says whether
+    states with a certain outcome mount. ``counted`` is the number of legal torn states that bob has counted as
+    known."""
     random = Random(f"{seed} unknown")
     drawn = (plan.parts.legal.sample(Cube(), random) for _ in range(SAMPLED))
     found, blocks, mounting = Counter[TornCause](), _SectorKinds(plan, subject), 0
