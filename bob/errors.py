@@ -1,4 +1,5 @@
-"""The errors that bob raises on purpose, and bob's exit codes. Only ``bob.cli`` prints these errors, and exits."""
+"""The errors that bob raises on purpose, and bob's exit codes. Only ``bob.cli`` prints these errors, and ends bob with
+their exit code."""
 
 import sys
 from collections.abc import Iterable
@@ -30,8 +31,8 @@ _A_SLIP = 0.8  # least likeness (difflib's, 0 to 1) of a word to its correction
 
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
     """Return a hint for the unknown name ``wrong``. The hint suggests the most similar name of ``names``, or the names
-    that begin with ``wrong``. If no name is similar, the hint lists all names, after the words ``all_are`` and a
-    colon."""
+    that begin with ``wrong``. If no name is similar, the hint lists all names. This list begins with the text
+    ``all_are`` and a colon, as in "bob knows: ext4, xfs"."""
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
@@ -42,7 +43,7 @@ def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
 
 
 class BobError(Exception):
-    """A mistake of the user or a fault of the machine. The ``hint`` is the next thing to try. Message and hint are one
+    """A mistake of the user or a fault of the machine. The ``hint`` says what to try next. Message and hint are one
     line each."""
 
     exit_code: Exit = Exit.INTERNAL
@@ -94,8 +95,8 @@ class MissingProgramError(BobError):
 
 
 def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
-    """Return the error to show after an import failed with ``error``: it names the package that is missing. Return None
-    if a module of bob itself is missing."""
+    """Return the error that bob shows to the user after an import failed with ``error``. The returned error names the
+    package that is missing. Return None if a module of bob itself is missing."""
     package = (error.name or "bob").partition(".")[0]
     if package == "bob":
         return None

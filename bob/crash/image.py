@@ -4,8 +4,8 @@ The *base* is the medium before the recording. The *floor* is the set of writes 
 *ground* is the base with the floor on top. The *payload* has the data of all writes.
 
 Only some sectors differ between states: those that a write outside of the floor covers. A state is computed as a vector
-with one number for each of these sectors. The number 0 means that the sector is as in the ground. The number n + 1
-means that it has the content of sector n of the payload.
+with one number for each of these sectors. The number 0 means that the sector has the same content as in the ground. The
+number n + 1 means that it has the content of sector n of the payload.
 
 An *entry* is one sector of one write outside of the floor. A *run* is a series of sectors that follow each other on the
 medium, and whose contents follow each other in the payload: (first sector, first sector in the payload, number of
@@ -42,9 +42,8 @@ class Payload:
 
     Two arrays describe the sectors; in both, row 0 stands for "as in the ground", and row n + 1 is about sector n.
     ``digests`` has shape (at least sectors + 1, 2): row 0 is all zeros, and row n + 1 is the digest of sector n.
-    ``contents`` says which sectors have equal contents: row n + 1 is m + 1 if m is the first sector with the content of
-    sector n.
-    """
+    ``contents`` says which sectors have equal contents. Let m be the first sector with the content of sector n. Then
+    row n + 1 of ``contents`` is m + 1."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -58,7 +57,8 @@ class Payload:
         return len(self._data) // SECTOR_BYTES
 
     def place(self, data: bytes) -> int:
-        """Return the number of the first payload sector of ``data`` (whole sectors). Append ``data`` if it is new."""
+        """Append ``data`` to the payload, unless the payload has it already. Return the number of the payload sector
+        where ``data`` begins. The length of ``data`` is a multiple of the sector size."""
         if data in self._placed:
             return self._placed[data]
         at = self._placed[data] = self.sectors
@@ -95,8 +95,9 @@ class LandedSector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
-    """The state at a growth point that lacks all pending writes. ``vector`` is its vector, and ``entries`` are the
-    entries of pending writes. ``visible`` marks those entries that no later durable write hides (None: all entries)."""
+    """The crash state, at a certain growth point, that has only the durable writes. A growth point is a time when the
+    set of possible states changes. ``vector`` is the vector of this state, and ``entries`` are the entries of the
+    pending writes. ``visible`` marks those entries that no later durable write hides (None: all entries)."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -154,9 +155,9 @@ class Composer:
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
         """Return four arrays. The first two have one row for each of ``sectors``. The first says what the floor writes
         there (0: nothing, n + 1: payload sector n). If the floor writes there, the second has the digest of the sector
-        in the base, and otherwise zeros. The last two arrays are about those sectors that only the floor covers, and
-        where it differs from the base. The third has the numbers of these sectors, and the fourth has the digests of
-        the contents that the floor writes there."""
+        in the base, and otherwise zeros. The last two arrays are about other sectors: only writes of the floor cover
+        them, and these writes give them another content than the base. The third array has the numbers of these
+        sectors. The fourth has the digests of the contents that the floor writes there."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():
@@ -179,8 +180,9 @@ class Composer:
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """For each of ``sectors``, the writes that a crash state may show in it, in submission order. A state shows the
-        last of these writes that is on the medium."""
+        """For each of ``sectors``, the writes that cover this sector, in submission order. In a crash state, the sector
+        has the content of the last of these writes that is on the medium. The list lacks first writes that leave the
+        sector as it is in the ground."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)
@@ -262,9 +264,9 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Mark the whole sectors that torn writes have on the medium, in ``chosen``. Return the places (indexes in
-        ``sectors``) of the sectors that torn writes have there only in part. :meth:`_mix` computes the contents of
-        these."""
+        """Set ``chosen`` to True for each sector that a torn write has on the medium as a whole. ``chosen`` has a value
+        for each entry, beginning with entry number ``start``. Return the places (indexes in ``sectors``) of the sectors
+        that a torn write has on the medium only in part. :meth:`_mix` computes the contents of these sectors."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])

@@ -1,11 +1,11 @@
-"""The legal crash states (docs/design.md, section 3). bob need compute them only at a few times.
+"""The legal crash states (docs/design.md, section 3). To know all of them, bob computes those of a few points in time,
+the growth points.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
 Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows.
 
-The *window* is the time when crashes may come. A *growth point* is a time just before a write becomes durable, or the
-window's end. A state is legal in the window if it is legal at a growth point.
-"""
+The *window* is the time in which bob lets crashes happen. A *growth point* is a time just before a write becomes
+durable, or the window's end. A state is legal in the window if it is legal at a growth point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,9 @@ from bob.trace.model import SECTOR_BYTES, Trace
 class GrowthPoint:
     """A growth point: the last ``time`` with exactly this set of ``durable`` writes. A crash then leaves all of these,
     and any subset of the writes ``pending``. Writes are given by their indexes in submission order. ``becomes_durable``
-    has the pending writes that are durable from ``time + 1`` on. It is empty only at the end of the window."""
+    has the pending writes that are durable from ``time + 1`` on. It is empty only at the end of the window.
+    ``pending_units`` and ``becoming_units`` are the numbers of atomic units in the writes ``pending`` and
+    ``becomes_durable``."""
 
     time: int
     durable: tuple[int, ...]
@@ -66,13 +68,14 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
 
 
 def count_writes(points: Sequence[GrowthPoint]) -> int:
-    """Return the exact number of legal states of whole writes, that is, of distinct sets of writes on the medium."""
+    """Return the exact number of legal states without torn writes. Two states count as one if they have the same writes
+    on the medium."""
     return sum(new_states(len(point.pending), len(point.becomes_durable)) for point in points)
 
 
 def count_sectors(points: Sequence[GrowthPoint]) -> int:
-    """Return the exact number of legal states, torn ones included, that is, of distinct sets of atomic units on the
-    medium."""
+    """Return the exact number of legal states, also of states with torn writes. Two states count as one if they have
+    the same atomic units on the medium."""
     return sum(new_states(point.pending_units, point.becoming_units) for point in points)
 
 

@@ -21,9 +21,11 @@ class Neighbours:
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """Yield two groups of neighbours of ``state``, each with the index of the write that makes the difference. In
-        the first group, this write is a departure from the nearest clean prefixes (:mod:`bob.crash.departures`). In the
-        second group, it is any other pending write. A group of more than ``MOST`` writes is left empty."""
+        """Yield two groups of neighbours of ``state``. Each neighbour comes with the index of the write that makes the
+        difference. A *clean prefix* is a state with the first k pending writes and no others. In the first group, the
+        write is one that makes ``state`` differ from the nearest clean prefixes (:mod:`bob.crash.departures`). In the
+        second group, it is any other pending write. If a group has more than ``MOST`` writes, yield an empty group
+        instead."""
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
@@ -33,9 +35,10 @@ class Neighbours:
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """Yield the neighbours of ``state`` that differ from it in write ``index``. If ``state`` lost the write, the
-        neighbour keeps it. If ``state`` kept the write, the neighbour lost it. If the write is torn, there are two
-        neighbours: the first keeps it, and the second lost it."""
+        """Yield the neighbours of ``state`` that differ from it in write ``index``. ``medium`` is a bit mask of the
+        writes that ``state`` has as a whole, durable writes included. If ``state`` lost the write, the neighbour keeps
+        it. If ``state`` kept the write, the neighbour lost it. If the write is torn, there are two neighbours: the
+        first keeps it, and the second lost it."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:
@@ -46,8 +49,8 @@ class Neighbours:
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
     """Return the writes (indexes) that cause a violation in ``state``. A write is a cause if ``is_fine`` returns True
-    for a state that differs from ``state`` in this write alone. First try the departures from a clean prefix
-    (:mod:`bob.crash.departures`). Try other writes only if no departure is a cause."""
+    for a state that differs from ``state`` in this write alone. First try the writes that make ``state`` differ from
+    the nearest clean prefixes (:mod:`bob.crash.departures`). Try other writes only if none of these is a cause."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

@@ -38,8 +38,8 @@ class Plan:
 
     @property
     def controls(self) -> tuple[CrashState, ...]:
-        """The two control states. The first has only the writes that are durable at the start of the window; the second
-        has every write."""
+        """The two extreme states. The first has only the writes that are durable at the start of the window, and the
+        second has every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     @property
@@ -50,8 +50,8 @@ class Plan:
 
     def asked(self, at: At, operations: int) -> Plan:
         """Return the plan of the states that a crash at the time ``at`` can leave. ``operations`` is the number of the
-        workload's operations. Raises RecordingError if ``at`` is the end, and the recording does not say when the last
-        operation returned."""
+        workload's operations. Raises RecordingError if ``at`` is ``At.END``, and the recording does not say when the
+        last operation returned."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -63,8 +63,8 @@ class Plan:
         return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
-        """Return a search of up to ``budget`` states, one by one. If ``torn`` is True, it yields only states with torn
-        writes; if False, only states of whole writes; if None, both."""
+        """Return an iterator that searches for up to ``budget`` states. If ``torn`` is True, it yields only states with
+        torn writes, and if ``torn`` is False, only states without them. If ``torn`` is None, it yields both."""
         return StateSearch(
             self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn
         )

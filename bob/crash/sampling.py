@@ -1,5 +1,5 @@
-"""Crash states without the patterns of :mod:`bob.crash.drafts`: all legal states in a random order, or random states.
-The same seed gives the same states."""
+"""Crash states that follow no pattern: all legal states in a random order, or random states. The same seed gives the
+same states. :mod:`bob.crash.drafts` proposes states by patterns, such as one lost write."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -81,9 +81,9 @@ def _states(point: SearchPoint, units: Sequence[int]) -> int:
 
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
     """Return state number ``number`` among the states that are legal at ``point`` and not at the next point. In such a
-    state, some unit of the writes ``point.becoming`` is missing. The number is a pair of a high and a low part. The low
-    part says which units of these writes are there, and the high part says which units of the other pending writes are
-    there."""
+    state, some unit of the writes ``point.becoming`` is missing. ``number`` combines two numbers, a low part and a high
+    part. The low part says which units of these writes are on the medium. The high part says the same of the other
+    pending writes."""
     first = indexes(point.writes, point.becoming)
     becoming = sum(units[index] for index in first)
     high, low = divmod(number, max((1 << becoming) - 1, 1))

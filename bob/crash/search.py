@@ -1,9 +1,9 @@
 """The order of search: which legal crash states bob tries if the budget does not suffice for all (docs/design.md,
 section 3).
 
-A *stage* yields the states of one kind. It takes them from all growth points in turn. Stages take turns, too, so a
-small budget sees every kind. If all states of whole writes fit into three quarters of the budget, torn states never use
-the part of the budget that these states still need."""
+A *stage* yields the states of one kind. It takes them from all growth points in turn. Stages take turns, too, so even a
+small budget has room for states of every kind. Suppose that all states of whole writes fit into three quarters of the
+budget. Then the search reserves room for those of them that are still missing, and no torn state may use this room."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -94,8 +94,9 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """The number of legal states of whole writes that the search covers so far. It has generated each of them, and
-        a candidate has the same contents. So bob knows their outcomes when all candidates have outcomes."""
+        """The number of legal states of whole writes that the search covers so far. The search covers a state if it has
+        generated the state, and a candidate has the same contents. So bob knows the outcomes of all these states when
+        all candidates have outcomes."""
         return len(self._known_whole)
 
     @property
@@ -105,8 +106,9 @@ class StateSearch(Iterator[Candidate]):
     @property
     def exhaustive(self) -> str | None:
         """The largest kind of legal states that the search covers completely so far. "sectors" means that it covers all
-        legal states, torn ones included. "writes" means that it covers all states of whole writes. None means neither.
-        The search covers a state if it has generated the state, and a candidate has the same contents."""
+        legal states, torn ones included. "writes" means that it covers all states of whole writes. None means that it
+        covers neither kind completely. The search covers a state if it has generated the state, and a candidate has the
+        same contents."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

@@ -42,7 +42,7 @@ def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
     """Return the pieces of writes that are on the medium in ``state``, durable writes included. The pieces are in the
-    order of their arrival on the base."""
+    submission order of their writes, so a later piece overwrites earlier pieces."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []

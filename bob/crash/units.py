@@ -49,8 +49,8 @@ class WriteUnits:
 
     def whole(self, cube: Cube) -> Cube:
         """Return the states of ``cube`` that lack torn writes. A cube (:mod:`bob.crash.cubes`) is the set of all states
-        that have some given parts on the medium, and lack some other given parts. The returned cube consists of whole
-        writes instead of parts, and may be empty."""
+        that have some given parts on the medium, and lack some other given parts. The returned cube describes its
+        states by whole writes instead of parts. It may contain no state."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:

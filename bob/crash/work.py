@@ -1,4 +1,5 @@
-"""The work whose crash bob examines: either a workload (a list of file system operations), or a program under test."""
+"""The work that bob records, to examine what crashes during this work leave. It is either a workload (a list of file
+system operations), or a program under test."""
 
 from typing import Protocol
 

@@ -47,8 +47,8 @@ class Domain:
         return found
 
     def lost(self, *, hangs: bool) -> None:
-        """Note that bob lost the connection to the domain. If the domain still runs, bob gives it a minute to come back
-        by itself, and then resets it. If the domain ``hangs``, bob resets it without waiting."""
+        """Remember the time when bob lost the connection to the domain. If the domain still runs, bob gives it a minute
+        to come back by itself, and then resets it. If the domain ``hangs``, bob resets it without waiting."""
         self._lost_at = time.monotonic()
         self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
 

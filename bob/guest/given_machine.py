@@ -73,7 +73,8 @@ class MachineAddress:
 class GivenImage(Image, frozen=True, kw_only=True):
     """A stand-in for an image, which describes a machine that bob did not boot. Code that needs the image of a guest
     uses this description instead. ``there`` has the names of the kernel modules that bob can use and that the machine
-    has."""
+    has. bob refuses a machine that lacks one of the modules ``needed``. ``instead`` has two hints: what to do if the
+    machine lacks a module, and if it lacks a package."""
 
     there: frozenset[str] = frozenset()
 

@@ -27,9 +27,9 @@ _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport
 
 @dataclass(eq=False)
 class Hypervisor:
-    """Starts guests through one libvirt connection: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as
-    guest: ...`` bob ends a guest at the end of its ``with`` block. If bob's process ends earlier, another process, the
-    reaper, ends the guest."""
+    """A libvirt connection that starts guests: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest:
+    ...`` bob ends a guest at the end of its ``with`` block. If bob's process ends earlier, another process, the reaper,
+    ends the guest."""
 
     _connection: Any
     versions: Versions

@@ -109,8 +109,8 @@ class Guest:
         return self._pidfd >= 0 and not reap.has_ended(self._pidfd, 0)
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
-        """Return the error to raise when the guest does not answer. Its connection broke if ``disconnected``; otherwise
-        a deadline passed."""
+        """Return the error to raise when the guest does not answer. ``disconnected`` says whether the connection to the
+        guest broke. If it did not break, a deadline passed."""
         return GuestLost(diagnose(self.console, lambda: self.running, disconnected=disconnected), message)
 
     @contextmanager

@@ -10,8 +10,8 @@ what the lines demand::
     ["gone", UUID]         that domain is gone: do not destroy it
 
 If bob ends normally, it first closes the pipe, and waits for this process. While bob waits, its libvirt may still write
-into the root, or start a QEMU. So this process leaves a child process, which removes the roots a second time when bob
-has ended. The script's argument is bob's process id."""
+into the root, or start a QEMU. So before this process ends, it starts a child process, which removes the roots a second
+time when bob has ended. The script's argument is bob's process id."""
 
 import json
 import os

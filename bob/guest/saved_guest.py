@@ -52,8 +52,8 @@ class SavedState:
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Rename the file ``self.part`` to ``path``, and sync the file and its folder. Before, libvirt has saved the
-        guest to ``self.part``. After a crash of the host, the saved state is either whole or absent."""
+        """Sync the file ``self.part``, where libvirt has saved the guest. Rename this file to ``path``, and sync its
+        folder. After a crash of the host, the saved state is either whole or absent."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:

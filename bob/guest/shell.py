@@ -96,8 +96,8 @@ class CommandStream:
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Wait for the end of standard output and standard error, and return all of both. Raises TimeoutError if one of
-        them has not ended by the monotonic time ``end``."""
+        """Wait for the end of standard output and standard error, and return both outputs. Raises TimeoutError if one
+        of them has not ended by the monotonic time ``end``."""
         both = []
         for receive in (self._channel.recv, self._channel.recv_stderr):
             parts = []
@@ -168,7 +168,8 @@ class Shell:
                 time.sleep(_RETRY_SECONDS)
 
     def run(self, command: str, timeout: float) -> CommandResult:
-        """Run ``command`` in the machine's shell, and wait for it. Raises ``on_loss()`` after ``timeout`` seconds."""
+        """Run ``command`` in the machine's shell, and wait for it. Raises the error that ``on_loss`` returns, after
+        ``timeout`` seconds."""
         end = time.monotonic() + timeout
         with closing(self.open_channel(command, timeout)) as stream:
             try:

@@ -47,7 +47,9 @@ class Image(ImageDocument, frozen=True, kw_only=True):
     """A built guest image. ``recipe`` is the key of its recipe, a digest (empty for a user's own kernel). ``key`` is a
     digest of the recipe and of the kernel. ``root`` is the guest's first virtio disk, which is read-only. ``ssh_key``
     is a private key that logs in as root; ``host_key`` is the guest's public key, as in known_hosts. ``tools`` maps
-    packages to versions, ``sizes`` maps file names to bytes. ``built`` is a UTC time (ISO 8601)."""
+    packages to versions, ``sizes`` maps file names to bytes. ``built`` is a UTC time (ISO 8601). bob refuses an image
+    that lacks one of the modules ``needed``. ``instead`` has two hints: what to do if the image lacks a module, and if
+    it lacks a package."""
 
     folder: Path
     needed: ClassVar[tuple[str, ...]] = GUEST_MODULES

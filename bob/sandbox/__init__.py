@@ -1,2 +1,2 @@
-"""Sandboxes on the host, made by bubblewrap. An agent in each sandbox runs a program's checker on trees, natively and
-without a guest."""
+"""Sandboxes on the host, made by bubblewrap. In each sandbox, an agent carries out bob's requests, natively and without
+a guest. It runs the checker of a program under test on trees of files, or a file system's check on disks."""

@@ -101,8 +101,8 @@ def packed_agent() -> bytes:
 
 @contextmanager
 def sandbox(root: Path) -> Iterator[Agent]:
-    """Yield the agent in a new sandbox over the folder ``root``, which must have Python. Several sandboxes may use the
-    same folder. Raises SandboxLost if the sandbox cannot be made."""
+    """Yield the agent in a new sandbox. The folder ``root`` is the root directory in the sandbox, and must contain
+    Python. Several sandboxes may use the same folder. Raises SandboxLost if the sandbox cannot be made."""
     packed = packed_agent()
     words = bubblewrap.confined(root, ["/usr/bin/python3", "-S", "-c", START, str(len(packed))])
     with tempfile.TemporaryFile() as errors:
@@ -129,7 +129,8 @@ def sandbox(root: Path) -> Iterator[Agent]:
 
 
 def why_none(root: Path) -> str | None:
-    """Return why bob cannot make a sandbox over ``root`` on this machine. Return None if a trial sandbox started."""
+    """Return why bob cannot make a sandbox with the root directory ``root`` on this machine. Return None if a trial
+    sandbox started."""
     if not bubblewrap.is_installed():
         return f"{bubblewrap.PACKAGE} is not installed"
     try:
