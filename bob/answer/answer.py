@@ -112,11 +112,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim by the crash states of one recording. ``name`` is the recorded workload, and ``finish``
-    says how the workload ends. ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says
-    that the claim is broken even in the state with all writes. If the kernel's panic or hang prevented the recording,
-    ``fall`` describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did not explore torn states
-    (None: bob explored most of them)."""
+    """The verdict on a claim that follows from the crash states of one recording. ``name`` is the recorded workload,
+    and ``finish`` says how the workload ends. ``violations`` counts the explored states that break the claim.
+    ``needs_no_crash`` says that the claim is broken even in the state with all writes. If the kernel's panic or hang
+    prevented the recording, ``fall`` describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did
+    not explore torn states (None: bob explored most of them)."""
 
     name: str
     finish: str

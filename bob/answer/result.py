@@ -1,5 +1,5 @@
-"""The result of an experiment (``bob.result/2``). Every verb of bob writes a result, and every report reads results.
-docs/formats.md describes the fields; their names are stable once released."""
+"""The result of an experiment (``bob.result/2``). Every command of bob that makes an experiment writes a result, and
+every report reads results. docs/formats.md describes the fields; their names are stable once released."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

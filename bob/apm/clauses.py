@@ -379,8 +379,8 @@ def closed(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that are weaker than one of the clauses ``taken``, which a model loses. A weaker clause may
-    hold although the stronger one does not. So the model may still promise the clauses in the result."""
+    """Return the clauses that are weaker than one of the clauses ``taken``, which are taken away from a model. A weaker
+    clause may hold although the stronger one does not. So the model may still promise the clauses in the result."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 

@@ -99,8 +99,9 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Yield small workloads, smallest first. They have one operation; then two operations; then an operation and a
-    sync. The last workloads change two different files, and then sync only the second file."""
+    """Yield small workloads, smallest first. The first workloads have one operation, the next have two operations, and
+    the next have an operation and a sync. The last workloads change two different files, and then sync only the second
+    file."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),

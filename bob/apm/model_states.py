@@ -21,7 +21,7 @@ from bob.observe.observation import Node
 class CrashStage(StrEnum):
     """The reason why bob tries a crash. PREFIX: exactly the first calls of the program persisted. SPLIT: the first
     calls persisted, and a part of the next call. WITHOUT: the first calls persisted, except for one of them. LEAST:
-    only what is durable persisted. FURTHER: any other set persisted."""
+    only the durable micro-operations persisted. FURTHER: any other set persisted."""
 
     PREFIX = "prefix"
     SPLIT = "split"

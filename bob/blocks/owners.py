@@ -28,8 +28,8 @@ class Owners:
         self._maps: dict[int, dict[int, str]] = {}
 
     def remap(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
-        """Note that ``inode`` owns exactly ``blocks`` from write ``index`` on. ``blocks`` has the role of each block by
-        its number."""
+        """Record the fact that ``inode`` owns exactly ``blocks`` from write ``index`` on. ``blocks`` has the role of
+        each block by its number."""
         old = self._maps.get(inode, {})
         if old == blocks:
             return

@@ -1,4 +1,4 @@
-"""Start the layers (such as RAID) over a file system's disks, and so make the device that is mounted, as a machine
+"""Make the device that bob mounts. To make it, start the layers (such as RAID) over a file system's disks, as a machine
 would do at boot."""
 
 from __future__ import annotations

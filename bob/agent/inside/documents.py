@@ -1,6 +1,6 @@
 """The host's description of a recording. It has the subject (the file system that is crashed), the work (operations or
 a program that runs on the file system) and the manner (how to record). Both the host and the agent use these types. In
-a message between host and agent, each is a JSON array of its fields."""
+a message between host and agent, a value of such a type is a JSON array of its fields."""
 
 from __future__ import annotations
 

@@ -72,10 +72,10 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return a function that calls ``function``, but first removes what an earlier failure left. If the call fails, the
-    returned function also removes what the call left. Before the call it also removes the scratch device, which holds
-    crash states. It keeps this device if ``observes`` is true, because then ``function`` observes crash states and
-    needs the device."""
+    """Return a function that cleans up and then calls ``function``. Before the call, it removes what an earlier failure
+    left, and the scratch device, which holds crash states. It keeps the scratch device if ``observes`` is true, because
+    then ``function`` needs the device to observe crash states. If the call fails, the returned function also removes
+    what the call left."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

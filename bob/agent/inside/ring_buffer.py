@@ -63,8 +63,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return the length of each event in words, if all events between ``first`` and ``end`` certainly have the same
-    length. Otherwise return None."""
+    """Return the length that all events between ``first`` and ``end`` have. Lengths and positions count words of 32
+    bits. Return None if the events may have different lengths."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1

@@ -1,6 +1,6 @@
 """Build crash states on the scratch device, recover them as a boot would, and look at the result. A state is written
-into the medium's image ``work``, mounted, looked at and unmounted. Afterwards every sector that was written is put
-back. The kernel's trace says which sectors recovery wrote."""
+into the medium's image ``work``, mounted, looked at and unmounted. Afterwards bob restores the base content of every
+sector that was written. The kernel's trace says which sectors recovery wrote."""
 
 from __future__ import annotations
 
