@@ -30,8 +30,9 @@ def check_resumed(context: click.Context) -> None:
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
     """Return a context manager for a command that writes a run into ``folder`` (None: a new folder in bob-runs). If
-    Ctrl-C ends the command, raise Interrupted with a hint about the files that are kept. Raise UsageError if bob needs
-    a new folder, but cannot make it."""
+    Ctrl-C ends the command, raise Interrupted with a hint about the files that are kept. In the hint, ``verb`` is the
+    name of the command, and ``resumes`` says whether the command can resume its run. Raise UsageError if bob needs a
+    new folder, but cannot make it."""
     check_runs(folder)
     begun = Begun(folder, RUNS)
     try:

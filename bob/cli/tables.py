@@ -58,8 +58,8 @@ def make_table(
     systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
 ) -> Exit:
-    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and the changes between
-    kernels.
+    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. ``verb`` is the name of the command, such
+    as "probe". Print the table, and the changes between kernels.
 
     ``probe`` gets one request for each kernel, with the first configuration. If there are several configurations,
     ``probe`` knows the others itself. Each kernel must have the modules and packages that ``systems`` need."""

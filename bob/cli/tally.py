@@ -44,8 +44,8 @@ class Tally:
         self._used = 0
 
     def expect(self, earlier: Earlier | None) -> None:
-        """Note that an ``earlier`` run did the same work, and how long it took. None means that bob knows no such
-        run."""
+        """Remember ``earlier``, a run that did the same work, for the estimate of the time left. None means that bob
+        knows no such run."""
         self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:

@@ -130,8 +130,8 @@ def installed() -> list[Image]:
 
 
 def chosen(image: Image) -> None:
-    """Note that the user chose ``image``. If the user built one kernel release several times, several images have the
-    same name. From now on, that name stands for ``image``."""
+    """Store the time of this call as the time when the user last chose ``image``. If the user built one kernel release
+    several times, several images have the same name. From now on, that name stands for ``image``."""
     os.utime(image.folder / MANIFEST)
 
 

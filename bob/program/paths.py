@@ -106,9 +106,9 @@ class Paths:
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
-        """Note that directories have been renamed. ``renamed`` maps old paths to new paths, relative to the root. For a
-        process whose working directory is at an old path, or below it, bob changes the path of the working
-        directory."""
+        """Change the paths of working directories after directories have been renamed. ``renamed`` maps old paths to
+        new paths, relative to the root. For a process whose working directory is at an old path, or below it, bob
+        changes the path of the working directory."""
         for folder in {id(one): one for one in self._folders.every()}.values():
             below = self.below(folder.path)
             for old, new in renamed.items():

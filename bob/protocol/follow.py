@@ -326,8 +326,8 @@ class _Follower:
             self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
-        """Note that a call acts on a file that bob does not know. Do nothing if the path is one that bob leaves out
-        when it reads a tree of files (``UNOBSERVED``)."""
+        """Remember that the call acts on a file that bob does not know. Do nothing if the path is one that bob leaves
+        out when it reads a tree of files (``UNOBSERVED``)."""
         if path.split("/")[1] not in UNOBSERVED:
             self.effects.untold.append(f"{call.name} of {path}")
 

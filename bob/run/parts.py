@@ -56,7 +56,7 @@ class PartedRun(Protocol):
         """Yield the parts that ``doer`` can do now. Over all calls, yield each part only once."""
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that ``part`` has ended."""
+        """Take over the result of ``part``, which has ended. ``ended`` says how it ended."""
 
 
 class Here:

@@ -178,8 +178,8 @@ class Pipeline(JobQueue):
             self._pool.changed.notify_all()
 
     def finish(self, task: Task, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
-        """Note that a workload is done, and keep its ``result`` if memory has room. ``states`` is the number of crash
-        states that bob tried one by one."""
+        """Mark a workload as done, and keep its ``result`` if memory has room. ``states`` is the number of crash states
+        that bob tried one by one."""
         self.progress.finished(task.left[number].title, task.effort.budget - states)
         with self._pool.changed:
             others = [

@@ -154,7 +154,8 @@ class _SearchRun:
                 self._is_over = True
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a lot has ended. Raise UsageError if mkfs or the kernel refused the configuration."""
+        """Take over the result of a lot, which has ended. Raise UsageError if mkfs or the kernel refused the
+        configuration."""
         run = part.run
         if ended.refusal is not None:
             raise UsageError(ended.refusal[0], hint=ended.refusal[1])

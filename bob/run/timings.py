@@ -197,7 +197,7 @@ class TimedProgress:
         return self._clock() - self._began
 
     def lap(self) -> None:
-        """Note that the work on one more part is done. A part is one of the ``parts`` of :func:`timed`."""
+        """Record the time of one more part, whose work is done now. A part is one of the ``parts`` of :func:`timed`."""
         now = self._clock()
         self.laps.append(now - self._lap)
         self._lap = now

@@ -99,8 +99,8 @@ class StatIs:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A test that a file has the bytes of ``source``. If ``prefix`` is True, it also holds if the file has only the
-    first of these bytes."""
+    """A test that a file has the bytes of ``source``. If ``prefix`` is True, it also holds if the file ends early, so
+    that it has only the beginning of these bytes."""
 
     name: NamedPath
     source: Source

@@ -34,8 +34,8 @@ class EffectFact:
     ``suspects`` are operations. If there are suspects, at least one of them is torn. ``is_unseen`` is True if bob could
     not see all of the part. ``is_change`` is True if the operation changed the part when all operations ran in program
     order. ``is_there`` is True if some of the operation's effect is there. But if ``fact`` is BEFORE (the part looks as
-    if the operation had not happened), ``is_there`` is weaker. In that case, some of the effect may be there, or other
-    operations may have left it."""
+    if the operation had not happened), ``is_there`` says less. In that case, bob found something that this operation or
+    another operation may have left."""
 
     fact: Fact
     part: EffectPart

@@ -46,10 +46,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """The verdict on a property by the ``states`` that bob can judge. ``reason`` says why a verdict is UNKNOWN. For the
-    verdict FAILS, ``violations`` is the number of crash states that break the property. ``showing`` has those of them
-    that bob explored, and ``evidence`` has the state that shows the breach best. For the verdict HOLDS,
-    ``unknown_torn`` is the main cause why bob did not explore torn states. None says that bob explored most of them."""
+    """The verdict on a property, from the crash states that bob can judge. ``states`` has their number. ``reason`` says
+    why a verdict is UNKNOWN. For the verdict FAILS, ``violations`` is the number of crash states that break the
+    property. ``showing`` has those of them that bob explored, and ``evidence`` has the state that shows the breach
+    best. For the verdict HOLDS, ``unknown_torn`` is the main cause why bob did not explore torn states. None says that
+    bob explored most of them."""
 
     verdict: Verdict
     states: States

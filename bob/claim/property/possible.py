@@ -5,10 +5,11 @@ name that does not exist (ENOENT), and to remove a nonempty directory (ENOTEMPTY
 file system would have refused cannot have happened. Nor can a set that leaves an initial file without a name, if no
 operation takes a name of that file away.
 
-The kernel walks a path before the file system gets the operation. So an operation in a directory that another operation
-moved works also if the move is left out. This module judges *groups* of operations apart from each other. Two
-operations are in one group if they change the same name, or if a chain of such operations leads from one to the other.
-Larger groups also join operations that share a file or directory."""
+Suppose that one operation moves a directory, and a later operation is in that directory. The later operation works even
+if the crash left out the move, since the kernel has walked the path before the file system gets the operation. This
+module judges *groups* of operations apart from each other. Two operations are in one group if they change the same
+name, or if a chain of such operations leads from one to the other. Larger groups also join operations that share a file
+or directory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

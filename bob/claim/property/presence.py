@@ -10,8 +10,8 @@ is a *fact*:
 * EITHER: some sets with k and some sets without k would leave it.
 * NEITHER: no set of whole operations would leave it, but a half-done k can.
 
-If any of several half-done operations explains what bob observed, these are its *suspects* (:class:`Damage`). In doubt
-bob holds the file system to be right: a false accusation is the worst error (docs/design.md)."""
+If any of several half-done operations explains what bob observed, these are its *suspects* (:class:`Damage`). If in
+doubt, bob assumes that the file system is right: a false accusation is the worst error (docs/design.md)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace

@@ -19,7 +19,7 @@ def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
     """Return a sentence about a crash. ``line`` has the events of the crash, which breaks a property for the operations
-    of ``question``. If bob knows how much of each operation is there, ``extents`` has this."""
+    of ``question``. ``extents`` says how much of each operation's effect is there, or is empty if bob does not know."""
     if question.beside:
         return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:
