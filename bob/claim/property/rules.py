@@ -1,11 +1,13 @@
 """Properties, and when an observation violates one.
 
-* Atomicity of k: the effect of k is never partial. * Prefix: an append leaves nothing, all, or a prefix of whole
-blocks. * Ordering X -> Y: if any of Y's effect is there, X's effect is there in full. * Durability of k after a call:
-if the call returned before the crash, k's effect is there in full. * Collateral: everything that no operation was to
-change is as it was. If such damage has a single suspect (an operation that may have done it), and an atomicity property
-is about that operation, the damage breaks that property instead. If either of two operations may have left a half-done
-effect, and no atomicity property covers both operations, this effect is collateral, too."""
+* Atomicity of k: the effect of k is never partial.
+* Prefix: an append leaves nothing, all, or a prefix of whole blocks.
+* Ordering X -> Y: if any of Y's effect is there, X's effect is there in full.
+* Durability of k after a call: if the call returned before the crash, k's effect is there in full.
+* Collateral: everything that no operation was to change is as it was. If such damage has a single suspect (an operation
+  that may have done it), and an atomicity property is about that operation, the damage breaks that property instead. A
+  half-done effect breaks this property, too, if either of two operations may have left it and no atomicity property
+  covers both of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
