@@ -178,7 +178,8 @@ class SubjectResult:
 
     @property
     def answer(self) -> Answer:
-        """The only answer of the subject: the result of a program has exactly one."""
+        """The only answer of the subject. This property is for results about a program, where each subject has exactly
+        one answer."""
         [answer] = self.answers
         return answer
 

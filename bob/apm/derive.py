@@ -8,7 +8,7 @@ promise an order of two changes. If no clause promises an order either, it drops
 clauses forbid stale data and others do not, bob keeps those that do.
 
 A clause that no observation refutes is not yet a promise of the model. The workloads must also have tested the clause
-in so many ways that it should hold for other workloads, too (docs/models.md)."""
+in so many ways that bob can expect it to hold for other workloads, too (docs/models.md)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

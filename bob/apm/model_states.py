@@ -1,8 +1,8 @@
 """Enumerate the crash states that a persistence model allows. First come the states that ALICE tries (OSDI'14, section
-4.3). These have the first calls of the program; or the first calls and a part of the next one; or the first calls
-without one of them. Then come all other states. A workload is split into micro-operations. Each persists as a whole or
-not at all. A crash state is a set of micro-operations. The set is stored as a bit mask: bit i stands for
-micro-operation i. A set is *closed* if it has everything that its members need in the model."""
+4.3). These states are of three kinds: exactly the first calls of the program persisted, or also a part of the next
+call, or all of the first calls except for one. Then come all other states. A workload is split into micro-operations.
+Each persists as a whole or not at all. A crash state is a set of micro-operations. The set is stored as a bit mask: bit
+i stands for micro-operation i. A set is *closed* if it has everything that its members need in the model."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

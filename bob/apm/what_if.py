@@ -163,8 +163,8 @@ def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
     """Return the clauses to add and to take away so that the sync of a file persists only changes of this file. Three
     kinds of clauses are taken away. Clauses of the first kind promise that the sync persists changes of other files,
     too. Clauses of the second kind promise that all sizes are in one journal. Clauses of the third kind promise an
-    order between changes of two files. They are replaced by clauses with the exception that a sync may break the
-    order."""
+    order between changes of two files. The clauses of the third kind are replaced by clauses with the exception that a
+    sync may break the order."""
     durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}

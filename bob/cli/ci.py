@@ -28,7 +28,7 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if the coming run cannot give any of the verdicts in ``expected``. A verdict is about one
+    """Raise UsageError if ``expected`` has none of the verdicts that the coming run can give. A verdict is about one
     property of one configuration. ``requests`` name the properties and configurations of the run."""
     if expected is None:
         return

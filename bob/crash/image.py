@@ -153,11 +153,11 @@ class Composer:
     def _floor_and_base(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Return four arrays. The first two have one row for each of ``sectors``. The first says what the floor writes
-        there (0: nothing, n + 1: payload sector n). If the floor writes there, the second has the digest of the sector
-        in the base, and otherwise zeros. The last two arrays are about other sectors: only writes of the floor cover
-        them, and these writes give them another content than the base. The third array has the numbers of these
-        sectors. The fourth has the digests of the contents that the floor writes there."""
+        """Return four arrays. The first two have one row for each of ``sectors``. The first array says what the floor
+        writes to the sector (0: nothing, n + 1: payload sector n). If the floor writes to the sector, the second array
+        has the digest of the sector in the base, and otherwise zeros. The last two arrays are about other sectors: only
+        writes of the floor cover them, and these writes give them another content than the base. The third array has
+        the numbers of these sectors. The fourth has the digests of the contents that the floor writes to them."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():

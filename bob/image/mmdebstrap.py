@@ -114,8 +114,8 @@ def _confined() -> list[str]:
     would also appear on the host. ``mount --make-rprivate`` prevents that. This command fails in a chroot, where the
     root is not a mount point, but a chroot does not need it.
 
-    If bob runs as another user, mmdebstrap makes namespaces itself. An attempt of bob with unshare would fail on
-    Ubuntu, where AppArmor allows namespaces only to some programs, such as mmdebstrap."""
+    If bob runs as another user, mmdebstrap makes namespaces itself. If bob used unshare in this case, this would fail
+    on Ubuntu, where AppArmor allows namespaces only to some programs, such as mmdebstrap."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal

@@ -2,10 +2,10 @@
 has a violation with this cause (docs/search.md).
 
 bob derives the cause of a violation from one violating state, the state with the *smallest loss*. This state lacks the
-fewest of the writes that were sent to the disk before the crash. The cause consists of two facts about the last lost
-write: the kind of block that it wrote, and the reason why no flush saved it. Crashes at different times can leave the
-same state, and bob assumes the earliest of them. So a write does not count as lost if it was sent after all writes that
-the state has."""
+fewest of the writes that were sent to the disk before the crash. The cause consists of two facts about the lost write
+that was sent last: the kind of block that it wrote, and the reason why no flush saved it. Crashes at different times
+can leave the same state, and bob assumes the earliest of them. So a write does not count as lost if it was sent after
+all writes that the state has."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -47,8 +47,8 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """Runs functions that make explanations. If such a function fails by a mistake in bob, the result only lacks this
-    explanation, and the run goes on. ``keep`` saves the first traceback, and returns the name of its file."""
+    """A runner of functions that make explanations. If such a function fails by a mistake in bob, the result only lacks
+    this explanation, and the run goes on. ``keep`` saves the first traceback, and returns the name of its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -74,7 +74,7 @@ class Explaining:
 
 
 class Reliances:
-    """Explains why a checker refuses trees, by the system ``calls`` of the program. If the ``effects`` of
+    """An explanation of the trees that a checker refuses, by the system ``calls`` of the program. If the ``effects`` of
     the calls are not known, bob explains nothing.
 
     Each of ``windows`` has the trees that crashes leave between one output of the program and the next. Each of

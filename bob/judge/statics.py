@@ -46,7 +46,7 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """Return the vulnerabilities of ``harms``, the ways to break a program, as ALICE counts them (OSDI'14, section
+    """Return the vulnerabilities that ALICE would count in ``harms``, the ways to break a program (OSDI'14, section
     4.2). Harms at one place of the program are one vulnerability.
 
     Each harm has reasons. A reason is a set of calls that the program relies on. The reasons of one type (such as

@@ -3,16 +3,19 @@ the kernel's trace of that state.
 
 The kernel reads some blocks ahead, whose data may then stay unused. A user of such a block looks it up once more in the
 kernel's cache. So bob counts a block as unused if it was read ahead, is in one bio only, and only readahead looked it
-up. All other blocks count as read.
+up. All other blocks count as used.
 
 To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in fs/jbd2/recovery.c).
 Its function ``jread`` first looks up the wanted block, and sends a bio for it. Readahead then looks up the same block
-again, and the blocks after it. bob recognizes readahead by this second lookup. Other file systems, such as reiserfs,
-look a block up only once for readahead.
+again, and the blocks after it. This second lookup of the wanted block is not a use. It tells bob that readahead has
+begun, so bob takes it and the following lookups of this call as lookups by readahead. In other file systems, such as
+reiserfs, readahead looks up each block once. There bob takes a lookup as one by readahead if it is the only lookup of
+the block so far.
 
 A file system may be on layers (device-mapper or md devices). Its block numbers are then those of the device that the
 layers make. The kernel translates each read of that device into bios to the disks. From these bios, bob knows the
-places of the blocks on the disks. If the bios are not as long as the read, the blocks of the read count as read."""
+places of the blocks on the disks. If the lengths of these bios do not add up to the length of the read, bob does not
+know the places. It then counts all blocks of this read as used."""
 
 from __future__ import annotations
 
@@ -114,7 +117,7 @@ class _Blocks:
 
     def move(self, places: Mapping[int, int]) -> None:
         """Replace each sector of the layers' device by the sector of the disks that ``places`` maps it to. A block with
-        a sector that ``places`` lacks counts as read."""
+        a sector that ``places`` lacks counts as used."""
         self.ahead = {
             block: [places[sector] for sector in sectors]
             for block, sectors in self.ahead.items()

@@ -63,8 +63,8 @@ class LedgerMounts:
     ``here`` has the states that were mounted for this workload. ``mounted`` also has the states whose disk was mounted
     for another workload. Workloads run at the same time. If two of them share a disk, chance decides whose exploration
     mounts it. ``on_host`` has the states that the host has recovered since the last
-    :meth:`bob.observe.rounds.Rounds.settle`. ``only_on_host`` has all states that the host has recovered and no
-    guest."""
+    :meth:`bob.observe.rounds.Rounds.settle`. ``only_on_host`` has all states that the host has recovered, but that no
+    guest has recovered."""
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
         self.outcomes: dict[int, int] = {}

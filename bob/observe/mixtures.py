@@ -8,17 +8,19 @@ such states together are a *mixture*. bob can count them exactly, since each sec
 (:mod:`bob.crash.units`).
 
 A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
-sector behind the end of the file, in the same block and write, may pass through, too, since no file shows it. These
-conditions are not sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of
-the mixture, its *rows*. In one row all sectors are from before the write, and in one all are from after it. The other
-rows complete this: for any two sectors, the rows together have all four combinations of before and after. States that
-bob mounted for other reasons count as rows, too. If a row does not have the predicted tree, or if recovery of a row
-read other places, bob drops the mixture. Beside the rows, bob mounts random states of the mixture. If such a state does
-not have its predicted tree, a control has failed.
+sector behind the end of that file may pass through, too, since no file shows it. Such a sector must be in the same
+block as a sector that the file shows, and the same write must have written both sectors. These conditions are not
+sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of the mixture, its
+*rows*. In one row all sectors have the content from before their writes, and in another row all have the content from
+after their writes. The other rows ensure that for any two sectors, the rows together have all four combinations of
+before and after. States that bob mounted for other reasons count as rows, too. If a row does not have the predicted
+tree, or if recovery of a row read other places, bob drops the mixture. Beside the rows, bob mounts random states of the
+mixture. If such a state does not have its predicted tree, a control has failed, and bob then trusts only the outcomes
+of mounted states.
 
 Suppose that a sector passed through in rows with its old content, and in rows with its new content. Then bob assumes
 that it passes through in every state of the mixture, whatever the other sectors contain. The file systems ext2, ext3,
-ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of it."""
+ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and keep no checksum of this data."""
 
 from __future__ import annotations
 

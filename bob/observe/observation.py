@@ -26,8 +26,8 @@ class Node:
     ``pieces`` has the parts of the file that are not zero, by the offset of their first byte.
 
     None stands for an unknown ``mode`` (permission bits), ``uid``, ``gid`` or ``mtime``, if stat failed, or if an older
-    version of bob made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. The
-    value 0 stands for every time after bob made the base image. ``flags`` (chattr's flags) and ``project`` (the project
+    version of bob made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. If
+    this time is after bob made the base image, ``mtime`` is 0. ``flags`` (chattr's flags) and ``project`` (the project
     ID) are 0 unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
 
     kind: str
@@ -61,8 +61,9 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """The observed part of ``bob.workload.history.Inode.attributes``. It lacks the time of modification if this
-        time is not known, or is later than the time when bob made the base image."""
+        """The extended attributes, the permission bits, the owner and the time of modification, by the same names as in
+        :func:`bob.workload.history.attributes`. Attributes that bob does not know are left out. The time of
+        modification is also left out if it is later than the time when bob made the base image."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)

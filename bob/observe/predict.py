@@ -7,19 +7,19 @@ does the same in the other state, and the outcome is the same.
 * bob takes *all* reads into account, from when it has written the state to the disk until the unmount has ended. They
   all reach the device as bios, since the last close of a block device drops its page cache.
 * If recovery writes a sector and then reads it, bob ignores that read: earlier reads determine the sector's content. A
-  bio counts as earlier if the kernel queued it earlier. That is correct, since the kernel does not read a sector while
-  it is writing it.
+  bio counts as earlier if the kernel queued it earlier. That is correct, since the kernel does not read a sector as
+  long as a write of the same sector is under way.
 * bob predicts nothing from a *repaired* state. If the mounts of several states fail with the same error, bob runs the
   file system's repair only on the first of these states.
 
-Some file systems *forget* what was on the disk. For example, xfs has blocks that its log describes. It reads such a
-block from its place on the disk, and writes the new content there, unless the content on the disk is newer than the
-log. The reads of all mounted states form a tree: a node stands for one read, and its children stand for the contents
-that the read found. Suppose that two states differ only in the content that one access reads. Suppose also that
-recovery of both then reads in the same places, and leaves the same contents on the disk. Then both contents lead to the
-same node. So n such blocks take n + 1 mounts, not 2^n. Nodes merge in this way if the file system's declaration says
-that recovery treats each block independently of other blocks. To check these assumptions, bob mounts some predicted
-states as controls."""
+Some file systems *forget* what was on the disk. For example, the log of xfs describes new contents of blocks. Recovery
+reads each such block from its place on the disk. If the content on the disk is not newer than the log, recovery
+overwrites this content with the content from the log. The reads of all mounted states form a tree: a node stands for
+one read, and its children stand for the contents that the read found. Suppose that two states differ only in the
+content that one access reads. Suppose also that recovery of both then reads in the same places, and leaves the same
+contents on the disk. Then both contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. Nodes merge
+in this way if the file system's declaration says that recovery treats each block independently of other blocks. To
+check these assumptions, bob mounts some predicted states as controls."""
 
 from __future__ import annotations
 

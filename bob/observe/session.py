@@ -54,13 +54,14 @@ class Session:
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
     wants to know (None: the guest traces no reads). In some file systems, recovery overwrites blocks that it has read,
     so that their old contents no longer matter. For such a file system, ``stretches`` are runs of sectors, and the
-    guest also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If ``closely``, outcomes
-    include everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, a sandbox on
-    the host runs the file system's check if it can, and the guest mounts each recovered disk once.
+    guest also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If ``closely``, the guest
+    observes everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, the file
+    system's check runs in a sandbox on the host, if possible, before the guest mounts the disk. If the check leaves the
+    same disk for several states, the guest mounts this disk only once.
 
     The recipe of a state is its *delta*. It lists runs of sectors, and for each run the position of its content in the
-    ``payload``, one long sequence of bytes. Later calls may add contents to the payload, but never change those that it
-    has."""
+    ``payload``, one long sequence of bytes. Later calls may add contents to the payload, but never change the contents
+    that are already in the payload."""
 
     def __init__(
         self,

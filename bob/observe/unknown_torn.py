@@ -38,8 +38,8 @@ class TornCause(StrEnum):
 
     ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``UNTESTABLE``: bob cannot
     mount a state that the check needs, since that state is not legal, or the mixture has too many parts. ``MIXED``: bob
-    can predict the state, but cannot judge this claim sector by sector. ``UNJUDGED``: in this mixture, bob cannot judge
-    any claim sector by sector, so it predicts nothing.
+    can predict the state, but cannot judge the claim in question sector by sector. ``UNJUDGED``: in this mixture, bob
+    cannot judge any claim sector by sector, so it predicts nothing.
 
     The last two causes are these. ``UNMOUNTABLE``: the state does not mount. ``UNCOUNTED``: bob knows the state's
     outcome, but cannot count all such states."""

@@ -6,8 +6,8 @@ time is the number of its places. There are about PARTS_PER_PLACE parts for each
 with the initial tree of a workload. The kernel writes random data into a base image, so all workloads with the same
 initial tree must use the same image. Therefore the first part of a column has one workload for each initial tree, and
 makes the base images. Later parts get these images from bob. The last part is about the whole column. The worker that
-gets it judges the recordings. If the user asks for that, this worker also tests crashes during the recovery from a
-crash."""
+gets it judges the recordings. If the user asks for crashes during the recovery from a crash, this worker also tests
+these."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -87,8 +87,8 @@ def record_program_run(
     """Record the program's workload on the requested configuration, and keep the recording in ``run``. bob does not
     trace stores to mapped memory at first, because that slows down each call.
 
-    With ``stores``, bob traces such stores if the program needs it. If the recorded calls make shared mappings, bob
-    records the program a second time and traces the stores. ``like`` is an earlier recording of the same program. If
+    With ``stores``, bob traces such stores if the program makes them. If the recorded calls make shared mappings, bob
+    records the program a second time, and traces the stores. ``like`` is an earlier recording of the same program. If
     ``like`` has such stores, bob traces the stores from the start, and records the program only once. Raise UsageError
     if a script fails or does not end, and RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress

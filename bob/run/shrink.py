@@ -1,4 +1,4 @@
-"""Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. To test whether the
+"""Make witnesses smaller, with fewer operations, a smaller initial tree and an easier crash state. To test whether the
 violation needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps the
 operation. The workload of a program stays unchanged.
 

@@ -142,8 +142,8 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE combines these core operations. ACE combines any two operations. It combines three only if the
-    second and the third are each linked to the operations before them.
+    """Return whether ACE puts these core operations together into a workload. ACE combines any two operations. It
+    combines three operations only if the second and the third are each linked to the operations before them.
 
     An operation is linked if it shares a parameter with an earlier operation: a name, a mode, or a part of the file. An
     operation on the directory ``A`` or ``B`` is always linked. An operation is also linked if the parameters of all

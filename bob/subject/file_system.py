@@ -35,13 +35,13 @@ _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 
 @dataclass(frozen=True, slots=True)
 class FileSystem:
-    """How bob makes, mounts and recovers a file system, and how long bob waits for it. Sizes are in bytes, times in
-    guest seconds.
+    """A description of how bob makes, mounts and recovers a file system, and of how long bob waits for it. Sizes are in
+    bytes, times in guest seconds.
 
     ``driver`` is the file system's name for mount(2), and ``package`` is the Debian package of mkfs. The command
-    ``mkfs`` makes the same file system in each run (UUID, hash seed). It must not discard blocks, since a discard
-    erases the stale pattern (known content that bob writes to unused sectors). It must also initialise everything
-    itself, so that the kernel does not do this later in the background.
+    ``mkfs`` makes the same file system in each run (UUID, hash seed). The command must not discard blocks, since a
+    discard erases the stale pattern (known content that bob writes to unused sectors). It must also initialise
+    everything itself, so that the kernel does not do this later in the background.
 
     ``check`` is the command that a boot after a crash would run before the mount. It is empty if the mount itself
     recovers. ``check_on_host`` says that the host may run ``check`` on a file, as its result depends only on the disk
@@ -49,22 +49,23 @@ class FileSystem:
     disk, and ``smallest`` the smallest size that mkfs accepts.
 
     The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
-    for ``quiet`` seconds. This is longer than all timers of the file system. Some file systems never stop writing. For
-    them, bob waits at most ``enough`` seconds after the operations (0: no limit). ``keeps_commits`` says that the file
-    system writes a finished transaction to its log only when a sync waits for it, as JFS does. In this case, bob also
-    syncs the file system after the wait.
+    for ``quiet`` seconds. This time is longer than all timers of the file system. Some file systems never stop writing.
+    For these file systems, bob waits at most ``enough`` seconds after the operations (0: no limit). ``keeps_commits``
+    says that the file system writes a finished transaction to its log only when a sync waits for it, as JFS does. In
+    this case, bob also syncs the file system after the wait.
 
-    ``names`` are pairs: mount options, and what the literature calls the file system with them. ``forgets`` says that
-    recovery updates each block independently of all others, and that a block's earlier content does not matter. The
-    block after recovery is the same, whether the disk had the old or the new block before (:mod:`bob.observe.predict`).
-    In this case ``log`` is the format of the file system's log. Recovery leaves old contents in the log, and bob
-    ignores them when it compares disks after recovery (:mod:`bob.observe.leftovers`).
+    ``names`` are pairs of mount options and a name: the literature uses the name for the file system with these mount
+    options. ``forgets`` says that recovery updates each block independently of all others, and that a block's earlier
+    content does not matter. The block after recovery is the same, whether the disk had the old or the new block before
+    (:mod:`bob.observe.predict`). In this case ``log`` is the format of the file system's log. Recovery leaves old
+    contents in the log, and bob ignores them when it compares disks after recovery (:mod:`bob.observe.leftovers`).
 
     ``refusals`` are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`). If
     ``lasting_inodes`` is false, inode numbers change at each mount. The optional command ``checker`` checks a disk
     without changing it; an exit code in ``clean`` means that it found nothing wrong. ``expected_messages`` are regular
-    expressions for messages that the kernel prints after any crash. ``declaration`` is the text of the user's own file
-    (empty if bob ships it). The result keeps this text, so that it does not depend on that file."""
+    expressions for messages that the kernel prints after any crash. ``declaration`` is the text of the file where the
+    user declares the file system (empty if bob ships the file system). bob keeps this text with the run, so that the
+    run does not depend on the user's file."""
 
     name: str
     driver: str

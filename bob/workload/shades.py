@@ -93,10 +93,10 @@ class Shades:
         file (or the attribute of a file) that it writes to. ``word`` has the four characters in each cell that stand
         for the operation's number.
 
-        Every written byte differs from the bytes of earlier writes to the same place. A range may be too short for a
-        whole cell. Then bob looks for a shade that makes its bytes differ from all other writes, too, in any file. If
-        no such shade is free, these bytes may be equal to bytes of writes to other places. Raises ValueError if no
-        shade gives bytes that differ from earlier writes to the same place."""
+        In this shade, every written byte differs from the bytes of earlier writes to the same place. A range may be too
+        short for a whole cell. Then bob looks for a shade that makes its bytes differ from all other writes, too, in
+        any file. If no such shade is free, these bytes may be equal to bytes of writes to other places. Raises
+        ValueError if no shade gives bytes that differ from earlier writes to the same place."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # old data has moved, so only the highest bit is sure to differ

@@ -2,7 +2,7 @@
 
 At each system call, the program waits until a process of bob has handled strace's line about the call
 (:class:`bob.agent.inside.strace_lines.Ahead`). Meanwhile that process compares the mapped files with their last
-contents. If a file has changed since the line before, the process writes a new line in front of the call's line. The
+contents. If a file has changed since the previous line, the process writes a new line in front of the call's line. The
 new line has the form of a ``pwrite64``::
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1

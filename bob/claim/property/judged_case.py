@@ -66,15 +66,15 @@ class JudgedCase:
 
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts all observed states; the attribute
     ``coverage`` counts only the states that bob can judge. Each of ``mixtures`` is a set of torn states that differ
-    only in sectors of file data (:mod:`bob.observe.mixtures`). The coverage of a property includes their number only if
-    the property holds, and if bob can judge it by pairs of sectors. ``unknown_torn`` has the causes why torn states are
-    unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two mappings each, whose keys are
-    names. The first mapping is from before the operations, and the second from after them.
+    only in sectors of file data (:mod:`bob.observe.mixtures`). The coverage of a property includes the number of these
+    states only if the property holds, and if bob can judge it by pairs of sectors. ``unknown_torn`` has the causes why
+    torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two mappings each,
+    whose keys are names. The first mapping is from before the operations, and the second from after them.
 
     Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
-    state ``complete``, which has every write, all operations must be there. bob checks this only if the recording ended
-    when everything was written. If a control fails, ``distrust`` says why each verdict is UNKNOWN. If bob did not see a
-    control, ``unseen`` says which one, and bob gives no verdict HOLDS."""
+    state ``complete``, which has every write, all operations must be there. bob checks the state ``complete`` only if
+    the recording ended when everything was written. If a control fails, ``distrust`` says why each verdict is UNKNOWN.
+    If bob did not see a control, ``unseen`` says which one, and bob gives no verdict HOLDS."""
 
     def __init__(
         self,

@@ -35,9 +35,10 @@ class Reading:
     """An observation as the oracle reads it.
 
     ``presences[k - 1]`` is the presence of operation k. ``whole`` has the operations that are there in full. ``damage``
-    is damage that one of several operations did, when it was done only in part; bob cannot say which of them.
-    ``prefixes`` has the writes that are there up to a boundary of a block, and no further. ``collateral`` is damage to
-    things that no operation was to change; its suspects are the operations nearest to it."""
+    is damage by an operation that was done only in part. bob knows several operations that may have done this damage,
+    but not which of them did. ``prefixes`` has the writes that are there up to a boundary of a block, and no further.
+    ``collateral`` is damage to things that no operation was to change. :mod:`bob.claim.property.collateral` says which
+    operations are its suspects."""
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()

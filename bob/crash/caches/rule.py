@@ -19,10 +19,10 @@ class WriteCache:
     medium. ``where_pending`` says where a pending write was at the crash. ``why_legal`` explains why the whole state is
     legal.
 
-    ``durable_since`` returns when each write of a trace becomes durable (None if never). ``looks_back`` returns a time
-    at or before the start of the window, the time when crashes may come. A crash in the window may lose a write that
-    became durable after the returned time. With several disks, each disk would need a time of its own. Therefore bob
-    raises an error for several disks if ``one_disk_only`` is True."""
+    ``durable_since`` returns when each write of a trace becomes durable (None if never). The *window* is the time in
+    which bob lets crashes happen. ``looks_back`` returns a time at or before the start of the window. A crash in the
+    window may lose a write that became durable after the returned time. With several disks, each disk would need a time
+    of its own. Therefore bob raises an error for several disks if ``one_disk_only`` is True."""
 
     name: str
     words: str
