@@ -17,10 +17,10 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
-    """A growth point: the last ``time`` with exactly this set of ``durable`` writes. A crash then leaves all of these,
-    and any subset of the writes ``pending``. Writes are given by their indexes in submission order. ``becomes_durable``
-    has the pending writes that are durable from ``time + 1`` on. It is empty only at the end of the window.
-    ``pending_units`` and ``becoming_units`` are the numbers of atomic units in the writes ``pending`` and
+    """A growth point: the last ``time`` with exactly this set of ``durable`` writes. A crash at this time leaves all
+    ``durable`` writes, and any subset of the writes ``pending``. Writes are given by their indexes in submission order.
+    ``becomes_durable`` has the pending writes that are durable from ``time + 1`` on. It is empty only at the end of the
+    window. ``pending_units`` and ``becoming_units`` are the numbers of atomic units in the writes ``pending`` and
     ``becomes_durable``."""
 
     time: int

@@ -104,9 +104,9 @@ def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
     The new window has only the last growth points (times when the set of possible states changes) of the whole trace.
-    At each of them, the same writes are durable as before. With a cache that keeps an order, states may lack writes
-    from before the window. Such states are legal in the whole trace, too. Raises RecordingError if the recording does
-    not say when the operation returned."""
+    At each of these growth points, the same writes are durable as in the whole trace. With a cache that keeps an order,
+    states may lack writes from before the window. Such states are legal in the whole trace, too. Raises RecordingError
+    if the recording does not say when the operation returned."""
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
         raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")

@@ -49,7 +49,7 @@ class Hypervisor:
     ) -> Iterator[Self]:
         """Connect to bob's own libvirt in this process, or to the libvirt at ``uri`` on this machine. ``progress`` is
         called with a message before each slow step. ``network`` is the kind of network for guests. By default (None),
-        guests use private networks if they run in bob's own libvirt, and bob can make such networks. If not, they use
+        guests use private networks if they run in bob's own libvirt and bob can make such networks. Otherwise they use
         QEMU's user network. Raises UsageError, MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER

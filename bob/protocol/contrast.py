@@ -257,8 +257,8 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
     """Return groups of calls that must persist together. ``accepted[k]`` says whether the checker accepts the result of
     the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. If the checker accepts a state
     before and after some operations, but no state between, their calls are a group. The group has only the calls in
-    ``changing``, which change files. The operations make no group if the first or the last of them is from another
-    call, such as an output."""
+    ``changing``, which change files. The operations make no group if the first or the last of them is from a call that
+    is not in ``changing``, such as an output."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):

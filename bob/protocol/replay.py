@@ -52,9 +52,9 @@ class OutputPrefixes(Sequence[bytes]):
 
 class LongInode(Inode):
     """A file as it is after a certain operation of the program. ``first`` is its content before the program ran.
-    ``stored`` has what all calls of the program write to the file, and the first ``count`` of them have been done.
-    ``size`` is the size at this point (bytes). The objects for all points of the program share the list ``stored``, so
-    memory grows linearly with the number of appends."""
+    ``stored`` has all writes of the program to the file. The first ``count`` of these writes have been done. ``size``
+    is the size at this point (bytes). The objects for all points of the program share the list ``stored``, so memory
+    grows linearly with the number of appends."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 

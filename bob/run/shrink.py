@@ -317,8 +317,8 @@ class _CheckedStates(_MountedStates):
 
 
 class _ProgramShrinker:
-    """Shrinks the witness ``found`` of a program. A guest in virtual time, which has the program's packages, mounts the
-    states.
+    """A shrinker of ``found``, a witness of a program. A guest in virtual time, which has the program's packages,
+    mounts the states.
 
     bob first tries the states that are a clean prefix. Then it tries the states that differ from a clean prefix in one
     write, and then in two. In each of these steps, it tries at most ``budget`` states of each growth point (a time with

@@ -1,4 +1,4 @@
-"""Runs a Python program once for each sequence of choices that the program can make, depth first. A *place* is one
+"""Run a Python program once for each sequence of choices that the program can make, depth first. A *place* is one
 choice in a sequence. bob cannot copy a running program, so it runs the program again for each sequence. The new run
 makes the same choices as the previous run, up to one place. At this place it takes the next option. bob refuses a
 program that behaves differently when it makes the same choices again."""

@@ -11,9 +11,8 @@ the next one starts.
     RUN/recoveries/NNN/             the same files, of a recovery that bob crashes (bob/recovery/)
     RUN/result.json, witnesses/     bob.result/2; bob.witness/1
 
-Each JSON file has its own checksum, and the checksums of the files that it was made from. So recorded.json has those of
-the logs, the timeline and the base image, and observed.json has that of recorded.json.
-"""
+Each JSON file has its own checksum, and the checksums of the files that it was made from. So recorded.json has the
+checksums of the logs, the timeline and the base image, and observed.json has the checksum of recorded.json."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ class Same:
 class StatIs:
     """A test that compares ``field`` of an inode with ``value``: a number, a pair (user, group) or a text. A test of a
     size (in bytes) or of the number of hard links holds only for files. A test of a target holds only for symbolic
-    links. A time of modification is in seconds since 1970. Such a test holds only if an operation has set this time,
-    not if the kernel has set the time of a change by itself."""
+    links. A time of modification is in seconds since 1970. A test of such a time holds only if an operation has set the
+    time. It does not hold if the kernel itself has set the time when the file changed."""
 
     name: NamedPath
     field: StatField

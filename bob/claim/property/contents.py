@@ -143,8 +143,9 @@ class FileStory:
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
         """Return whether ``size`` shows that a part of operation ``number`` is there. The file had ``before`` bytes
-        before the operation. There are two such cases. The file may have grown by less than the whole operation grows
-        it. Or the operation truncates the file and then grows it again, and the file has only been truncated."""
+        before the operation. This is so in two cases. In the first case, the file has grown by less than the whole
+        operation grows it. In the second case, the operation truncates the file and then grows it again, but the file
+        has only been truncated."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
