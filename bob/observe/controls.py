@@ -80,15 +80,16 @@ class Controls:
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
         """Return how many of ``count`` predictions bob should test by a mount. This is the share that the effort sets,
-        but at least as many as are missing from ``LEAST``, after the ``done`` controls that were chosen before.
-        ``outcomes`` is the number of outcomes without a control so far. The result is also at least ``outcomes`` (at
-        most twice ``LEAST``), so that each new outcome can have one control."""
+        but there must be ``LEAST`` controls in all. ``done`` is the number of controls that were chosen before.
+        ``outcomes`` is the number of outcomes without a control so far. The result is also at least ``outcomes``, so
+        that each new outcome can have one control, unless ``outcomes`` is more than twice ``LEAST``."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Choose up to ``most`` of the predictions ``applied``, which bob wants to use, as controls, and return them.
-        bob prefers predictions from the leaf with the fewest controls. Among these, it prefers the outcome with the
-        fewest controls, and then the state that differs most from the mounted state."""
+        """Choose up to ``most`` controls, and return them. bob wants to use the predictions ``applied``, and the
+        controls are some of these predictions. bob prefers predictions from the leaf with the fewest controls. Among
+        these, it prefers the outcome with the fewest controls, and then the state that differs most from the mounted
+        state."""
         left = list(applied)
         self.random.shuffle(left)  # chance decides between equals
         if most >= len(left):

@@ -35,9 +35,9 @@ class RecoveredState(NamedTuple):
 
 @dataclass(eq=False)
 class HostCheckers:
-    """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs them. After
-    a failure, guests run all further checks, without ``agent`` (None). bob then calls ``told`` with the reason,
-    once."""
+    """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs these
+    checks. At the first failure, bob sets ``agent`` to None, and calls ``told`` with the reason. From then on, guests
+    run the checks."""
 
     agent: Agent | None
     told: Callable[[str], None]

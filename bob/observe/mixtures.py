@@ -374,9 +374,10 @@ def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] |
     ``MOST_PARTS`` bits.
 
     The row with only zeros comes first, and then the row with only ones, unless they are in ``have``. For any two bits,
-    the further rows must include a row with only the first of them, and a row with only the second. The *word* of a bit
-    is the set of rows with this bit. So no bit's word may contain the word of another bit. With k rows, there are C(k,
-    k/2) such words (Sperner's theorem). The result lacks rows that are not needed because of ``have``."""
+    the further rows must include a row with the first bit but not the second, and a row with the second bit but not the
+    first. The *word* of a bit is the set of rows with this bit. So no bit's word may contain the word of another bit.
+    With k rows, there are C(k, k/2) such words (Sperner's theorem). The result lacks rows that are not needed because
+    of ``have``."""
     if count > MOST_PARTS:
         return None
     pure = [mask for mask in (0, (1 << count) - 1) if mask not in have]

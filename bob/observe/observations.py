@@ -51,8 +51,8 @@ class ExploredState(NamedTuple):
 class MixedStates(NamedTuple):
     """Torn states of one mixture (:mod:`bob.observe.mixtures`). ``states`` is their number. States that an explored
     state represents are not counted again. ``rows`` are the indexes of some explored states. The torn states have the
-    same tree as these explored states, but for the data in files. In this data, each sector is equal to that sector in
-    the first of ``rows``, or to that sector in the second."""
+    same tree as these explored states, except for the data in files. In this data, each sector is equal to that sector
+    in the first of ``rows``, or to that sector in the second."""
 
     states: Count
     rows: tuple[int, ...]

@@ -398,8 +398,9 @@ class Rounds:
                     raise self._mispredicted(number, self.ledger.found[number], mounted.outcome, BY_HOST)
 
     def causes(self, counts: StateCounts, subject: Subject) -> tuple[CauseCount, ...]:
-        """Return the causes why the outcomes of torn states are unknown, and for each cause the number of torn states
-        in a random sample that it concerns. Return () if the outcomes of most torn states are known."""
+        """Return the causes why the outcomes of torn states are unknown. Each cause comes with a number, which says how
+        many torn states of a random sample are unknown for this cause. Return () if the outcomes of most torn states
+        are known."""
         torn = sum(
             states - counts.whole.get(number, 0)
             for number, states in counts.states.items()
@@ -505,7 +506,7 @@ class Rounds:
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
         """Predict outcomes of the states in ``waiting``, and remove the predicted states from it. In each remaining
         state, recovery reads, at some point, a content that no mounted state had there. For each first such read and
-        its content, return one state. Without predictions, return all states."""
+        its content, return one state. If bob makes no predictions, return all states."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}
@@ -542,7 +543,8 @@ class Rounds:
 
     def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "the reads of recovery") -> Misprediction:
         """Distrust all outcomes that bob did not see in a mount for this workload. Return the error about state
-        ``number``."""
+        ``number``, which had the outcome ``seen`` instead of the outcome ``predicted``. ``by`` says in words what bob
+        predicted from."""
         self.mounts.believe_own()
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"

@@ -261,8 +261,8 @@ class Session:
 
 
 def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
-    """Return a session that can mount each crash state of ``case``. If ``closely``, outcomes include everything that a
-    program could see."""
+    """Return a session that can mount each crash state of ``case``. If ``closely``, the guest observes everything that
+    a program could see."""
     composer = case.plan.composer
     return Session(agent, case.subject, case.base, composer.floor_delta(), composer.payload_since(0), closely=closely)
 

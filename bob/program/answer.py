@@ -101,7 +101,7 @@ class CheckerAnswers(Generic[K]):
     disagreed: str | None = None
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
-        """Note an answer of the checker, and return whether it is the first for this tree. A check that did not end in
+        """Keep an answer of the checker, and return whether it is the first for this tree. A check that did not end in
         time also gives an answer. If a later check of the same tree ends in time, its answer replaces the earlier
         answer."""
         self.count += 1

@@ -64,7 +64,7 @@ class Paths:
     def opened(self, call: SystemCall, place: int) -> None:
         """Compare the name that a call opened (its argument at index ``place``) with the path of the file that the
         kernel opened. If the file is below the root, but the name is not, then the name leads below the root through a
-        symbolic link that bob does not see. In that case, note the name."""
+        symbolic link that bob does not see. In that case, remember the name."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -89,7 +89,7 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Note a successful call that may change a working directory or umask, or create a process."""
+        """Follow a successful call that may change a working directory or umask, or create a process."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":

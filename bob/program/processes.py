@@ -36,8 +36,8 @@ class PerProcess(Generic[T]):
         return self._of.values()
 
     def forked(self, call: SystemCall) -> None:
-        """Note a call that created a process. A copy of the parent's state is made now, before the parent changes
-        it."""
+        """Remember a call that created a process. A copy of the parent's state is made now, before the parent changes
+        this state."""
         if call.result:
             self.of(call.result)
 

@@ -279,8 +279,8 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
     """Return the ``explanation``, or in its place another one: the calls of a group in ``found`` must persist together.
     The other one is better if the explanation names only calls of the group, or if the crash came between the first and
-    the last call of the group. An explanation that calls must be durable when an output has been written is always
-    returned unchanged."""
+    the last call of the group. If the ``explanation`` says that calls must be durable when an output has been written,
+    always return it unchanged."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}

@@ -78,7 +78,7 @@ class Mappings:
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
-        """Note the mapping that an mmap(2) made. ``file`` is the number of the mapped file (None: bob does not follow
+        """Add the mapping that an mmap(2) made. ``file`` is the number of the mapped file (None: bob does not follow
         the file). If ``is_watched`` is true, bob records the stores to the mapping."""
         assert call.result is not None
         start = int(call.arguments[5], 0)
@@ -163,7 +163,7 @@ class Descriptors:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
-        """Note the open file behind the descriptor that a call returned. None stands for a file that bob does not
+        """Remember the open file behind the descriptor that a call returned. None stands for a file that bob does not
         trace, such as one outside the file system under test."""
         assert call.result is not None
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
@@ -202,7 +202,7 @@ class Descriptors:
             table.drop(numbers)
 
     def _changed(self, call: SystemCall) -> None:
-        """Note the effect of a dup or an fcntl, which may duplicate a descriptor, set O_APPEND, or decide whether
+        """Follow the effect of a dup or an fcntl, which may duplicate a descriptor, set O_APPEND, or decide whether
         execve closes the descriptor."""
         if call.name == "dup2" and call.result == _number(call.arguments[0]):
             return  # both are the same descriptor: nothing changes

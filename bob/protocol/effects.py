@@ -243,8 +243,8 @@ class Effects:
         }
 
     def made_by(self, file: int) -> int | None:
-        """Return the number of the call that makes a file, that is, gives it its first name. Return None if the file
-        exists before the first call. Use this only when all calls are known."""
+        """Return the number of the call that gave a file its first name. Return None if the file existed before the
+        first call. Use this only when all calls are known."""
         calls = [call for _entry, _place, call in self.leading_to(file)]
         return min(calls) if calls and AT_FIRST not in calls else None
 

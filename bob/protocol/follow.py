@@ -29,7 +29,7 @@ def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> 
 
 
 class _Follower:
-    """A follower of the calls of a program. It notes the effect of each call, in order, in ``effects``."""
+    """A follower of the calls of a program. It adds the effect of each call, in order, to ``effects``."""
 
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
@@ -186,14 +186,15 @@ class _Follower:
             self._mapped.add(call, open_file.file, is_watched=True)
 
     def _map_to_read(self, call: SystemCall) -> None:
-        """Note a mapping through which the program cannot store. An msync(2) of it still syncs the file, if the file is
+        """Add a mapping through which the program cannot store. An msync(2) of it still syncs the file, if the file is
         open for writing (do_mmap, mm/mmap.c)."""
         open_file = self._descriptors.at(call, 4)
         if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
             self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
-        """Note a store to a mapped file, without the bytes at its beginning and end that the file already has."""
+        """Add the effect of a store to a mapped file. Leave out bytes at the beginning and the end of the store that
+        the file already has."""
         file = self._mapped.by_path.get(call.path(0))
         if file is None:
             return  # bob does not watch this mapping
@@ -206,8 +207,8 @@ class _Follower:
             self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
 
     def _sync_mapping(self, call: SystemCall) -> None:
-        """Note an msync(2). If its range includes all bytes that calls have changed in the file, it counts as a sync of
-        the file. If its range includes less, bob does not know its effect."""
+        """Add the effect of an msync(2). If its range includes all bytes that calls have changed in the file, it counts
+        as a sync of the file. If its range includes less, bob does not know its effect."""
         found = self._mapped.at(call)
         if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
             return
@@ -225,8 +226,8 @@ class _Follower:
             self._do(ops.Msync(self._meant.name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
-        """Note a copy between two files that the kernel makes. bob knows the copied bytes only if it follows the file
-        that they come from."""
+        """Add the effect of a copy between two files that the kernel makes. bob knows the copied bytes only if it
+        follows the file that they come from."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)

@@ -29,7 +29,7 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Note what one unit (a name, a size, a range of contents) says about the ``calls`` that change it.
+        """Add to the signs what one unit (a name, a size, a range of contents) says about the ``calls`` that change it.
         ``matches[k]`` says whether the crash state shows the value that ``calls[k]`` made. If the crash state shows a
         value that no call made, ``shown`` is that value."""
         places = {place for place, is_match in enumerate(matches) if is_match}
@@ -96,8 +96,8 @@ def _together(said: set[Presence]) -> Presence:
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
     """Add to ``signs`` what a crash state says about the calls that change ``file``. ``node`` is the file in the crash
     state, or None if the file was not found. If the file was not found, and all calls that gave it a name are missing
-    from the state, then bob counts the calls that change ``file`` as missing, too. If the file was not found for
-    another reason, they are undecided."""
+    from the state, then bob counts the calls that change ``file`` as missing, too. If the file was not found, but some
+    call that gave it a name may have persisted, the calls that change ``file`` are undecided."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))

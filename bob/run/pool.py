@@ -67,7 +67,7 @@ class Job:
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        """Note the failure of the job, for example as an unknown answer. ``reason`` says why it failed: the second
+        """Record the failure of the job, for example as an unknown answer. ``reason`` says why it failed: the second
         guest was lost, too, or bob itself failed. If bob itself failed, ``trace`` is the traceback. A kind of job
         without a place to note a failure raises ``error``."""
         raise error
