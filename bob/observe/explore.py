@@ -27,7 +27,7 @@ from bob.subject import Subject
 
 # Crash states in one round: enough to choose controls from, and few enough that no prediction waits long for a control.
 EvidenceStates = Callable[[Observations], Collection[CrashState]]
-"""Returns the states of the whole trace that show violations: a mistake there would be a false ×."""
+"""A function that returns the states of the whole trace that show violations: a mistake there would be a false ×."""
 
 WINDOW = 200
 

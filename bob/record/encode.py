@@ -1,5 +1,5 @@
-"""Translates subjects (file systems under test, with their options) and operations of workloads into the form that
-bob's agent in a guest understands."""
+"""Translate subjects (file systems under test, with their options) and operations of workloads into the form that bob's
+agent in a guest understands."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -98,8 +98,8 @@ class JobQueue:
         self._jobs = deque(jobs)
 
     def next(self, *, has_guest: bool) -> Job | Errand | Idle:
-        """Return the next job for a worker. It may also be an errand: a function that the worker must call, and that
-        does not use the worker's guest. ``has_guest`` says whether the worker already has a guest."""
+        """Return the next job for a worker. The result may also be an errand: a function that the worker must call, and
+        that does not use the worker's guest. ``has_guest`` says whether the worker already has a guest."""
         return self._jobs.popleft() if self._jobs else Idle.OVER
 
     def put_back(self, job: Job) -> None:

@@ -247,9 +247,9 @@ def prober(
     kind: str = "probe",
 ) -> Iterator[Prober]:
     """Open a prober that finishes the unfinished ``columns`` while the ``with`` block is open. All columns use the host
-    of the first column, and the guest image ``image``. If that is None, they use the image of the first column. bob
-    estimates the time that is left from earlier work of the same ``kind`` (:class:`bob.run.timings.TimedWork`). Raise
-    StoreError if a run began on another machine or with another image. Raise UsageError if bob cannot use the
+    of the first column, and the guest image ``image``. If ``image`` is None, they use the image of the first column.
+    bob estimates the time that is left from earlier work of the same ``kind`` (:class:`bob.run.timings.TimedWork`).
+    Raise StoreError if a run began on another machine or with another image. Raise UsageError if bob cannot use the
     kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)

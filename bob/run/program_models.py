@@ -147,8 +147,8 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
     """Return the judgement of each of ``models``, for trees that crashes of the recording ``case`` left. Here, the
-    models only judge these trees. Whether the program is safe on a model, bob finds out from another recording of the
-    same program."""
+    models only judge these trees. bob finds out from another recording of the same program whether the program is safe
+    on a model."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)

@@ -1,4 +1,4 @@
-"""Translates the system calls of a recorded program into bob's own operations. A *model* says which trees a crash may
+"""Translate the system calls of a recorded program into bob's own operations. A *model* says which trees a crash may
 leave after such operations. It knows only these operations, and not the system calls themselves. The operations lead
 from the tree after the setup to the tree after a clean end."""
 

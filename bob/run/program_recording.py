@@ -1,4 +1,4 @@
-"""Records a program's workload on one configuration (a file system with its options). Then bob tries the program's
+"""Record a program's workload on one configuration (a file system with its options). Then bob tries the program's
 checker on trees with a known right answer. If an answer is wrong, bob does not use the checker."""
 
 from collections.abc import Callable, Sequence

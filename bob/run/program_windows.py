@@ -1,4 +1,4 @@
-"""Explores a recorded program in guests side by side, and runs its checker on each tree. A *window* has the crashes
+"""Explore a recorded program in guests side by side, and run its checker on each tree. A *window* has the crashes
 between two outputs of the program (:class:`bob.program.transcript.Window`)."""
 
 import time
@@ -42,9 +42,9 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 
 
 class _WindowJob(Job):
-    """Explores one window of a program (the crashes between two outputs), and runs the checker on each tree. If two
-    crash states give the same disk, bob mounts it only once. All windows share the table ``sights``, which has the
-    disks that bob has mounted."""
+    """A job that explores one window of a program (the crashes between two outputs), and runs the checker on each tree.
+    If two crash states give the same disk, bob mounts it only once. All windows share the table ``sights``, which has
+    the disks that bob has mounted."""
 
     when = " while checking"
     looked: Looked

@@ -1,4 +1,4 @@
-"""Shows a violation again from its witness alone: bob builds the crash state, mounts it, and judges the tree."""
+"""Show a violation again from its witness alone: bob builds the crash state, mounts it, and judges the tree."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Turns the user's options into requests to probe. The command line and Python share these options. A mistake in an
+"""Turn the user's options into requests to probe. The command line and Python share these options. A mistake in an
 option raises UsageError before anything starts."""
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Finds the scheduler of a Dask cluster, and connects to it."""
+"""Find the scheduler of a Dask cluster, and connect to it."""
 
 import json
 from collections.abc import Iterator

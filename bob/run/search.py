@@ -99,7 +99,8 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 
 class _SearchRun:
-    """Continues a search until it is done. The lots are the parts of its run (:class:`bob.run.parts.PartedRun`)."""
+    """The run of a search, which continues until the search is done. The lots are the parts of this run
+    (:class:`bob.run.parts.PartedRun`)."""
 
     def __init__(
         self,

@@ -173,8 +173,8 @@ class _JudgedStates(_MountedStates):
 
 
 class Shrinker:
-    """Shrinks a witness that shows how operations break ``claim``. The same guest records and observes, both in virtual
-    time. A second guest would take a whole processor while it waits in virtual time."""
+    """A shrinker of a witness that shows how operations break ``claim``. The same guest records and observes, both in
+    virtual time. A second guest would take a whole processor while it waits in virtual time."""
 
     def __init__(
         self, agent: Agent, subject: Subject, model: DeviceModel, claim: Judgeable, budget: int, progress: Progress
@@ -248,9 +248,9 @@ class Shrinker:
         return best
 
     def nearer(self, best: ShownState) -> ShownState:
-        """Return a state that shows the violation and is as near as possible to a clean prefix, that is, differs from
-        it in as few writes as possible. The state has the same growth point as ``best`` (a time with one set of pending
-        writes). If bob finds no nearer state, return ``best``."""
+        """Return a state that shows the violation and is as near as possible to a clean prefix: the state differs from
+        the prefix in as few writes as possible. The state has the same growth point as ``best`` (a time with one set of
+        pending writes). If bob finds no nearer state, return ``best``."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = self.states_of(best.case)
             near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))

@@ -149,7 +149,7 @@ def in_words(parts: Sequence[TimedWork]) -> str:
 
 @contextmanager
 def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
-    """Estimate the time for all ``parts``, and note at the end how long they took. Report the estimate to ``progress``
+    """Estimate the time for all ``parts``, and store at the end how long they took. Report the estimate to ``progress``
     as a number, and also in words unless ``silently`` is true. Before the with block, the caller reports to
     ``progress`` what it plans. In the block, it reports its work to the yielded object."""
     parts = [part for part in parts if part.workloads]

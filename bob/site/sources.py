@@ -1,4 +1,4 @@
-"""Prepares the project's pages for MkDocs. The pages use two forms that code hosts such as GitHub accept, but MkDocs
+"""Prepare the project's pages for MkDocs. The pages use two forms that code hosts such as GitHub accept, but MkDocs
 does not: list items with a small indent, and links to folders. This module rewrites both. It also gives the verdicts in
 tables the colours of the site."""
 

@@ -1,5 +1,5 @@
-"""Reads and writes the files that bob keeps. bob writes a file whole or not at all. Most files have a checksum, which
-bob verifies when it reads the file."""
+"""Read and write the files that bob keeps. bob writes a file whole or not at all. Most files have a checksum, which bob
+verifies when it reads the file."""
 
 import json
 from collections.abc import Iterator, Mapping

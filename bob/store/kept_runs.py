@@ -1,5 +1,5 @@
-"""Lists and removes the run directories in a folder. For safety, bob removes a directory only if its run.json looks
-like one of bob's. It must have an ``id``, and the version of the bob that wrote it."""
+"""List and remove the run directories in a folder. For safety, bob removes a directory only if its run.json looks like
+one of bob's. It must have an ``id``, and the version of the bob that wrote it."""
 
 import fcntl
 import os

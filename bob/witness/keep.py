@@ -1,4 +1,4 @@
-"""Writes a crash state into files for people without bob. The files are an image of each disk, and a script that mounts
+"""Write a crash state into files for people without bob. The files are an image of each disk, and a script that mounts
 the image and shows the tree."""
 
 import os

@@ -1,4 +1,4 @@
-"""Writes the property and the workload of a witness as a probe file, for ``bob probe --probe`` (docs/extend.md)."""
+"""Write the property and the workload of a witness as a probe file, for ``bob probe --probe`` (docs/extend.md)."""
 
 import re
 import shlex

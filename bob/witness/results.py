@@ -1,4 +1,4 @@
-"""Updates the results of a run after bob has changed the run's witnesses."""
+"""Update the results of a run after bob has changed the run's witnesses."""
 
 import lzma
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Starts layers in a shell script, by the programs dmsetup and mdadm, for people without bob."""
+"""Start layers in a shell script, by the programs dmsetup and mdadm, for people without bob."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ class _WrittenRange(NamedTuple):
 
 
 class Shades:
-    """Chooses a shade for each operation of a workload, one operation after the other. The choice depends only on
-    earlier operations."""
+    """A chooser of shades. It chooses a shade for each operation of a workload, one operation after the other. The
+    choice depends only on earlier operations."""
 
     def __init__(self) -> None:
         self._shifted: set[Hashable] = set()

@@ -1,4 +1,4 @@
-"""Simulates a workload in memory, without a crash, and refuses operations that a kernel would refuse. The simulation
+"""Simulate a workload in memory, without a crash, and refuse operations that a kernel would refuse. The simulation
 finds out which bytes bob's agent in the guest has to write. It also gives the *history*: what the files contain after
 each operation. To find out what survived a crash, the presence oracle compares the files after the crash with this
 history."""
