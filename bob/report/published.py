@@ -36,8 +36,8 @@ class Published:
 
 
 class Direction(StrEnum):
-    """Says whether a run has a violation that the published table lacks, or lacks a violation that the published table
-    has."""
+    """The direction of a difference: a run has a violation that the published table lacks, or lacks a violation that
+    the published table has."""
 
     FOUND = "found"  # bob finds a violation where the published table is blank
     NOT_FOUND = "not found"  # bob finds no violation where the published table has a ×
@@ -86,8 +86,8 @@ class Reason(Declaration, frozen=True, eq=False):
         )
 
     def fits(self, difference: Difference) -> bool:
-        """Return whether the reason explains ``difference``, that is, whether the cell and its witness meet all
-        conditions of the reason."""
+        """Return whether the reason explains ``difference``. It does if the cell and its witness meet all conditions of
+        the reason."""
         if not self.speaks_of(difference.configuration, difference.name, difference.direction):
             return False
         if difference.direction is Direction.NOT_FOUND:
@@ -140,7 +140,7 @@ def load_reasons(path: Path) -> tuple[Reason, ...]:
 def _checked(reason: Reason) -> Reason:
     """Return ``reason`` with its text in one line. Raise UsageError if one of its ``properties`` is a name or glob that
     fits no property of the table. Raise it also if ``shows`` has an unknown word for a trait (one aspect of how a crash
-    breaks the property). Raise UsageError also if it explains violations but lacks ``shows``, unless it is a
+    breaks the property). Raise UsageError also if the reason explains violations but lacks ``shows``, unless it is a
     ``background`` reason."""
     for glob in reason.properties:
         if not any(fnmatchcase(name, glob) for name in TITLES):

@@ -99,9 +99,10 @@ class PythonFile:
         """Run the file. The run first makes the choices in ``again``. At each choice after these, ``pick`` gets the
         number of options and returns the index of an option.
 
-        ``seen`` has the positions in the code that earlier runs have reached, each with the signature there. The run
-        stops at a position that is in ``seen`` with the same signature, and adds all other positions to ``seen``.
-        Without ``seen``, the run never stops early. Raises UsageError for a mistake in the file."""
+        ``seen`` has the positions in the code that earlier runs have reached, each with the signature of the run at
+        this position. The run stops at a position that is in ``seen`` with the same signature, and adds all other
+        positions to ``seen``. Without ``seen``, the run never stops early. Raises UsageError for a mistake in the
+        file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
