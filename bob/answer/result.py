@@ -1,5 +1,6 @@
 """The result of an experiment (``bob.result/2``). Every command of bob that makes an experiment writes a result, and
-every report reads results. docs/formats.md describes the fields; their names are stable once released."""
+every report reads results. docs/formats.md describes the fields. After a release of bob, the names of its fields stay
+the same."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -184,7 +184,7 @@ class BrokenClaim:
 
 
 class Judgeable(Claim):
-    """A claim that bob can judge on all crash states of a workload at once."""
+    """A claim that bob can judge for a whole workload, from all crash states of the workload together."""
 
     def asking(self, workload: Workload) -> Workload:
         """Return the part of ``workload`` that tests the claim."""

@@ -1,4 +1,4 @@
-"""End the guests that bob has started, once bob has ended. This module also runs as a script, so it imports only the
+"""End the guests that bob has started, after bob has ended. This module also runs as a script, so it imports only the
 standard library.
 
 A QEMU that libvirt started survives when bob is killed (facts.md, "Guests"). So a separate process runs this script. It

@@ -68,7 +68,7 @@ def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
 
 
 class RunFolder:
-    """A folder with a run.json, and with a result.json once the run has a result."""
+    """A folder with a run.json. As soon as the run has a result, the folder also has a result.json."""
 
     kind: ClassVar[RunKind]
 

@@ -219,8 +219,8 @@ def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
     """Return the time line of the crash state ``state``. ``causes`` are the indexes of the decisive writes, and the
-    time line marks them: with another fate of one of them, the violation goes away. It names the written blocks;
-    ``writes`` are these names, if the caller knows them."""
+    time line marks them: with another fate of one of them, the violation goes away. The time line also names the
+    written blocks; ``writes`` are these names, if the caller knows them."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)

@@ -92,9 +92,9 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return a key for the state of the file system. With equal keys, a crash now may leave the same trees, if the
-        layout on the disk is also the same. The key has the tree at the last sync of all files, without the written
-        bytes, and the operations after that sync."""
+        """Return a key for the state of the file system. If two states have equal keys, and also the same layout on the
+        disk, a crash may leave the same trees in both. The key has the tree at the last sync of all files, without the
+        written bytes, and the operations after that sync."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 

@@ -155,8 +155,8 @@ def _position(pid: int, fd: int) -> int:
 
 
 def _spawn_for(requests: socket.socket) -> NoReturn:
-    """Start programs until ``requests`` closes. The kernel applies the filter to this process, too. Therefore, once the
-    filter is set, this process reads and writes only by system calls that the filter never stops."""
+    """Start programs until ``requests`` closes. The kernel applies the filter to this process, too. Therefore, after
+    the filter is set, this process reads and writes only by system calls that the filter never stops."""
     try:
         program = ctypes.create_string_buffer(_filter())
         about = struct.pack("=H6xQ", (len(program) - 1) // 8, ctypes.addressof(program))
