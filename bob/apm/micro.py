@@ -93,7 +93,7 @@ class Growth:
 
     def is_in_place(self, operation: MicroOperation) -> bool:
         """Return whether a micro-operation of the append writes data to a place that the file once had. This is so if
-        the block is not new, and the file had reached beyond the place before a truncation."""
+        the block is not new, and the file once reached beyond this place, before a truncation."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 

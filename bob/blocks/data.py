@@ -43,14 +43,14 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return the name of a block that belongs to a file, but lacks data of the workload. The name is "zeros" if all of
-    its bytes are zero, and otherwise "data block"."""
+    """Return a part with the name of a block that belongs to a file, but lacks data of the workload. The name is
+    "zeros" if all bytes of the block are zero, and otherwise "data block". ``place`` is the number of the block."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 
 def owned_part(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return the name of a block whose content bob does not recognise. The name is that of the file that owns the
-    block."""
+    """Return a part with the name of a block whose content bob does not recognise. The name says what role the block
+    has in the file that owns it."""
     if owner is not None and owner.role == "data":
         return rest_part(piece.written, piece.block)
     return owned(unknown(piece.block), owner)

@@ -1,5 +1,5 @@
-"""The items of a tree of btrfs or reiserfs. bob compares these items with a new version of a leaf to find what this
-version changes."""
+"""The items of a tree of btrfs or reiserfs. To find what a new version of a leaf changes, bob compares its items with
+the old items."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping

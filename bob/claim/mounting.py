@@ -1,4 +1,4 @@
-"""Claims that a crash state mounts, and that it mounts without trouble."""
+"""Two claims about a crash state: that it mounts, and that it mounts without trouble."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

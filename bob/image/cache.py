@@ -118,7 +118,7 @@ def image_folder(name: str, key: str) -> Path:
 
 def find(recipe: Recipe) -> Image | None:
     """Return the undamaged image that was built from the present text of ``recipe``. If there are several, return the
-    image that the user chose last. Return None if there is no such image."""
+    image that the user chose last (:func:`chosen`). Return None if there is no such image."""
     found = [image for image in installed() if (image.name, image.recipe) == (recipe.name, recipe.key)]
     return max(found, key=when_chosen, default=None)
 

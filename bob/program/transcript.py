@@ -23,7 +23,7 @@ NUMBERS = {"write": 1, "writev": 20, "sendfile": 40, "splice": 275}
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A piece of standard output; at the moment ``at``, the call that wrote it had returned."""
+    """A piece of standard output. ``at`` is the moment when the call that wrote this piece returned."""
 
     at: Moment
     data: bytes

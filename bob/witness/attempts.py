@@ -49,8 +49,9 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """Return the earlier paths of files and directories that ``operation`` moves together with their directory.
-    ``used`` has paths after the operation. If the operation is not a rename, the result is empty."""
+    """If ``operation`` renames a directory, return the old paths of the files and directories below it. ``used`` has
+    paths after the operation; return old paths only for these. If the operation is not a rename, the result is
+    empty."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}

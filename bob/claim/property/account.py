@@ -65,8 +65,8 @@ class EffectExtent(StrEnum):
     """A measure of an operation's effect in an observation: whether all, a part or nothing of it is there.
 
     ``PART``: a part of the effect is there, and another part is missing or torn. ``BROKEN``: a part is torn, and bob
-    sees no part that only this operation explains. ``UNCLEAR``: other operations explain some of the effect as well, or
-    bob cannot see some of it."""
+    cannot say of any part that it is there. ``UNCLEAR``: other operations explain some of the effect as well, or bob
+    cannot see some of it."""
 
     WHOLE = "whole"
     PART = "part"

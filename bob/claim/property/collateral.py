@@ -1,9 +1,9 @@
 """Damage to names, bytes and attributes that no operation was to change.
 
-The *suspects* of damage are the nearest operations: the operations on the damaged file or directory. For a lost name,
-the operations on names in its directory are suspects, too. If no operation is on the file, the suspects are the
-operations whose data bob finds in it, since they may have got the file's blocks. If bob finds no such data either, the
-suspects are the operations on names in the file's directory.
+The *suspects* of damage are the operations that may have done it. These are the operations on the damaged file or
+directory. For a lost name, the operations on names in its directory are suspects, too. If no operation is on the
+damaged file, the suspects are the operations whose data bob finds in this file, since they may have got its blocks. If
+bob finds no such data either, the suspects are the operations on names in the file's directory.
 
 Even an operation on a name may damage the contents of a file. On vfat a rename first writes the new name without a size
 (``vfat_rename`` in fs/fat/namei_vfat.c). An unlink frees the file's clusters, and after a crash the name may still be
