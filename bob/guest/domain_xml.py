@@ -179,9 +179,9 @@ def _disk(path: Path, device: str, serial: str = "") -> str:
 
 
 def _scratch(memory_mib: int) -> tuple[int, str]:
-    """Return the size of the memory to add for the disks that hold crash states, in MiB, and kernel parameters. The
-    parameters reserve this memory for the driver of these disks, and let the agent (bob's program in the guest) map
-    it."""
+    """Return two values: how much memory (MiB) to add for the disks that hold crash states, and parameters for the
+    kernel. The parameters reserve this memory for the driver of these disks, and let the agent (bob's program in the
+    guest) map it."""
     more_mib = _SCRATCH_MIB + _FIRMWARE_MIB
     if memory_mib + more_mib > _HOLE_MIB:
         return 0, ""

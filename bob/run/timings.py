@@ -84,9 +84,9 @@ def estimate(
     """Return the time that all ``parts`` took in earlier runs, or None if it is unknown. Also return an estimate in
     words. ``here`` has the timings of this machine, and ``usual`` has the timings of another machine.
 
-    For each part, bob takes the most similar work in ``here``. If it finds no such work for some part, or if the
-    similar work had far fewer workloads than the part, bob takes the times of all parts from ``usual``. Small work is
-    mostly the start of guests, so its time says little about larger work."""
+    For each part, bob takes the most similar work in ``here``. This fails if bob finds no such work for some part, or
+    if the similar work had far fewer workloads than the part. In both cases, bob takes the times of all parts from
+    ``usual``. Small work is mostly the start of guests, so its time says little about larger work."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own

@@ -6,18 +6,18 @@ write. T' cannot be earlier than the submission of a flush that had completed by
 completion of an FUA write that had completed by T.
 
 bob looks only at crashes in a certain *window* of time. If T' is in the window, a disk without a cache can leave the
-same state, after a crash at T'. If T' is before the window, only this cache can leave the state. So this cache adds
-states for each write that completed between the earliest possible T' and the window. One state lacks the write, and in
-the other states the write is torn."""
+same state, after a crash at T'. If T' is before the window, only this cache can leave the state. Each write that
+completed between the earliest possible T' and the window gives such states. In one of them, this write and all later
+writes are lost. In the others, all later writes are lost, and this write is torn."""
 
 from bob.crash.caches.rule import WriteCache, at_completion
 from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return a time T that is as late as possible: no crash in the window loses a write that completed by T.
-    T is the submission of a flush or the completion of an FUA write, if that flush or write completed before the
-    window. If there is no such flush or write, return a time before all writes."""
+    """Return the latest time T for which bob knows that no crash in the window loses a write that completed by T. T is
+    the submission of a flush or the completion of an FUA write, if that flush or write completed before the window. If
+    there is no such flush or write, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]

@@ -10,8 +10,9 @@ from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
-    """Return when each write becomes durable, or None if never. A write becomes durable when the first flush completes
-    that its device got after the write had completed. An FUA write becomes durable when it completes."""
+    """Return when each write becomes durable, or None if never. An FUA write becomes durable when it completes. For any
+    other write, take the first flush that its device got after the write had completed. The write becomes durable when
+    this flush completes."""
     flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
