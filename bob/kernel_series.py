@@ -16,5 +16,6 @@ def series(release: str) -> str:
 
 
 def is_same_series(one: str, other: str) -> bool:
-    """Return whether two kernels, given by their releases (of uname), differ only in their Debian package."""
+    """Return whether two kernels, given by their releases (of uname), differ only in their Debian package. ``one`` and
+    ``other`` are the releases."""
     return series(one) == series(other)

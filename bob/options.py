@@ -90,7 +90,8 @@ def option(
 ) -> Any:
     """Return the declaration of an :class:`Option`, which a function's signature has in place of a parameter's default.
     If ``default`` is not given, the default is None if the value may be None, () if the option takes several values,
-    and False for a flag. Any other option without ``default`` is required."""
+    and False for a flag. Any other option without ``default`` is required. The arguments are the fields of
+    :class:`Option`."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)

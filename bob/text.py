@@ -40,7 +40,8 @@ def size(count: int) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """Return the count with its noun, such as ``1 crash state``, ``3 crash states`` or ``2^88 crash states``."""
+    """Return the count with its noun, such as ``1 crash state``, ``3 crash states`` or ``2^88 crash states``. ``what``
+    is the noun in the singular."""
     return f"{compact(count)} {what}" if count == 1 else f"{compact(count)} {what}s"
 
 

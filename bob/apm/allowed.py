@@ -267,7 +267,8 @@ def _follow(known: NodePresence, node: int, along: Sequence[Sequence[int]], *, v
 
 
 def said(taken: Workings, operation: MicroOperation) -> str:
-    """Return what a micro-operation changes, in words such as ``bytes 0 to 512 of /a`` or ``the name b in /d``."""
+    """Return what a micro-operation changes, in words such as ``bytes 0 to 512 of /a`` or ``the name b in /d``.
+    ``taken`` has all micro-operations of the workload."""
     things = taken.history.things
     match operation.cell:
         case DataCell(thing, start, stop):

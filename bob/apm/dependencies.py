@@ -108,7 +108,8 @@ def graph_of_workload(workload: Workload) -> Graph:
 
 
 class GraphBuilder:
-    """A builder of the graph for one workload. It adds nodes and edges clause by clause."""
+    """A builder of the graph for one workload. It adds nodes and edges clause by clause. ``taken`` has the
+    micro-operations of the workload."""
 
     def __init__(self, workload: Workload, taken: Workings) -> None:
         self._taken = taken

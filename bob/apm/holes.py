@@ -63,7 +63,8 @@ class Hole:
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
     """Return the hole that the piece ``cell`` of a file becomes if its data is missing. ``since`` is the
     micro-operation that cut the piece off. In this case, only the data that was written after the cut is missing. If
-    ``since`` is -1, nothing cut the piece off, and all data that was ever written to it is missing."""
+    ``since`` is -1, nothing cut the piece off, and all data that was ever written to it is missing. ``taken`` has all
+    micro-operations of the workload."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]

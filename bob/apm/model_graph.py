@@ -27,7 +27,8 @@ _OF_ALL = (
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
     """Return the graph of the dependencies in a model that promises exactly ``promised``. For this one model, the
-    dependencies are the same as in the graph of :mod:`bob.apm.dependencies`. But the edges do not name clauses."""
+    dependencies are the same as in the graph of :mod:`bob.apm.dependencies`. But the edges do not name clauses.
+    ``taken`` has the micro-operations of the workload."""
     return _PromisedGraph(workload, taken, promised).graph()
 
 

@@ -33,7 +33,8 @@ def named_model(name: str) -> Model:
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
     """Return the models with these names, each model once. The name :data:`EVERY` stands for all built-in and shipped
-    models. If several models have the same name, the origin of each model is added to its name."""
+    models. If several models have the same name, the origin of each model is added to its name. ``wanted`` has the
+    names."""
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
         if name == EVERY:

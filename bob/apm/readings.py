@@ -58,7 +58,8 @@ class Constraint:
 class ObservationReader:
     """A reader that turns observations of one workload into constraints. ``inodes`` has the known inode numbers of
     files and directories. If a directory that the workload made is missing, the names in it cannot be seen. They then
-    count as missing if ``hidden`` is True, and otherwise as unknown."""
+    count as missing if ``hidden`` is True, and otherwise as unknown. ``taken`` has the micro-operations of the
+    workload."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True
@@ -282,7 +283,8 @@ class ObservationReader:
 
 class _Names:
     """The names in an observation. ``nodes`` has the observed file or directory for each path. ``who`` has, for each
-    path, the things of the workload (files, directories, links) that it may lead to."""
+    path, the things of the workload (files, directories, links) that it may lead to. ``taken`` has the micro-operations
+    of the workload, and ``seen`` the names in the observation."""
 
     def __init__(self, taken: Workings, seen: Sightings) -> None:
         self._taken = taken

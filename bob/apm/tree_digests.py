@@ -71,7 +71,8 @@ def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T
 
 class Shapes:
     """Digests of the trees that sets of micro-operations leave, in a model with the clauses ``promised``. The clauses
-    decide what holes (parts of files whose data is missing) may show."""
+    decide what holes (parts of files whose data is missing) may show. ``taken`` has the micro-operations of the
+    workload."""
 
     def __init__(self, taken: Workings, promised: Set[Clause]) -> None:
         self._taken, self._promised = taken, promised
@@ -173,7 +174,8 @@ class _FileContent:
 
 class _WrittenFile:
     """A file that micro-operations write. It computes the content that the file has if the set ``there`` of
-    micro-operations persisted. To save time, it begins with the content for a similar set."""
+    micro-operations persisted. To save time, it begins with the content for a similar set. ``taken`` has the
+    micro-operations of the workload."""
 
     def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
         self._taken, self._promised, self._mask = taken, promised, mask

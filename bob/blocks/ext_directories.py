@@ -45,7 +45,8 @@ def is_index(block: bytes) -> bool:
 
 
 def changes(before: dict[bytes, int] | None, after: dict[bytes, int]) -> tuple[str, ...]:
-    """Return the names that a directory block gains and loses: ("adds a, b", "removes c", "changes d")."""
+    """Return the names that a directory block gains and loses: ("adds a, b", "removes c", "changes d"). ``before`` and
+    ``after`` have the block's names with their inode numbers, before a write and after it."""
     old = before or {}
     sorts = (
         ("adds", [name for name in after if name not in old and name not in (b".", b"..")]),

@@ -101,8 +101,8 @@ def load_workloads(path: Path) -> tuple[Workload, ...]:
 
 
 def check_own(own: Iterable[Probe]) -> None:
-    """Raise UsageError if one of the user's probes has the name of a shipped probe or of another of the user's
-    probes."""
+    """Raise UsageError if one of the user's probes has the name of a shipped probe or of another of the user's probes.
+    ``own`` has the user's probes."""
     shipped_names = (*probe_names(), *(probe.property.name for probe in layer_probes()))
     known = list(shipped_names)
     for name in (probe.property.name for probe in own):

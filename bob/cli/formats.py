@@ -71,7 +71,8 @@ def format_of(output: Destination | None) -> str:
 
 def check_output(wanted: str, output: Destination | None) -> None:
     """Raise UsageError for a format that does not fit ``output``. A site consists of several pages, so ``output`` must
-    be a directory, but not a run directory. For any other format, ``output`` must not be a directory."""
+    be a directory, but not a run directory. For any other format, ``output`` must not be a directory. ``wanted`` is the
+    name of the format."""
     if wanted != SITE:
         if output and output.is_folder:
             hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"

@@ -65,7 +65,8 @@ def with_witnesses(derived: DerivedModel, out: Path) -> Model:
 
 @contextmanager
 def watching_workloads(what: str, quiet: bool, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show the progress of reading workloads. Yield a function that the caller calls after each workload."""
+    """Show the progress of reading workloads. Yield a function that the caller calls after each workload. ``what`` says
+    in words what the caller does with them."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=quiet or not screen.is_terminal) as progress:

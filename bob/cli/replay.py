@@ -108,7 +108,7 @@ def replay(
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
     """Update each witness whose violation showed at every mount: write into it what the replay found. If one of
-    ``witnesses`` is a folder, also update the results in it."""
+    ``witnesses`` is a folder, also update the results in it. ``done`` has the results of all replays."""
     from bob.witness import bundle
     from bob.witness.document import updated
     from bob.witness.results import tell_results

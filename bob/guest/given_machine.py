@@ -188,7 +188,8 @@ class _Lent:
 
 class GivenMachine:
     """A machine that bob did not boot, and bob's SSH connection to it. All callers share one agent (bob's program on
-    the machine). If the connection is lost, the next caller gets a new agent."""
+    the machine). If the connection is lost, the next caller gets a new agent. ``where`` is the address of the
+    machine."""
 
     def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
@@ -203,7 +204,8 @@ class GivenMachine:
     @contextmanager
     def open(cls, where: MachineAddress, connect: str | None = None) -> Iterator[GivenMachine]:
         """Yield the machine, and end the connection after the ``with`` block. bob logs in only when a caller first
-        needs the agent. ``connect`` is the libvirt URI of a domain (None: virsh's default)."""
+        needs the agent. ``connect`` is the libvirt URI of a domain (None: virsh's default). ``where`` is the address of
+        the machine."""
         machine = cls(where, connect)
         try:
             yield machine

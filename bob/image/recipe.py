@@ -37,7 +37,7 @@ class StripDeclaration(Declaration, frozen=True):
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
     """The content of a recipe's ``image.toml``. If this file has a line ``like = "NAME"``, the values that it lacks
     come from the recipe NAME. For each field that is a list, the shell scripts of the build get an environment variable
-    with the items as words."""
+    with the items as words. The image lacks the packages that ``without`` names, even if ``packages`` has them."""
 
     description: OneLine
     suite: OneLine

@@ -95,7 +95,8 @@ class Unmade:
 
     The calls and the recordings have different clocks. ``offset`` is the number of seconds to add to the time of a call
     to get the time in the recordings. Without ``offset`` (None), no call counts as unmade. A store to a mapping never
-    counts as unmade, since strace does not time it."""
+    counts as unmade, since strace does not time it. ``looked`` has the crash states of each window, the time between
+    two outputs of the program."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
         self._looked, self._calls, self._offset = looked, calls, offset

@@ -44,7 +44,8 @@ class ModelLooked:
     also gets such an index, and returns how much of each system call's effect is in the state. ``accepted[n]`` is the
     checker's answer on the tree after the first n operations on files (None: unknown). ``calls`` has, for each
     operation, the number of the system call that it comes from. ``tellings`` maps the number of a system call to the
-    output of the program that this call wrote."""
+    output of the program that this call wrote. ``lost`` says why bob could not check some states, and ``disagreed``
+    says why bob does not trust the checker (None: there is no such reason)."""
 
     model: str
     allowed: Allowed
@@ -78,7 +79,7 @@ def judge_model(
     explaining: Explaining | None = None,
 ) -> JudgedModel:
     """Return the answer about a program on a model. The same rules as on a real file system decide whether bob trusts
-    the checker."""
+    the checker. ``looked`` has the states that bob built by the rules of the model, with the checker's answers."""
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
@@ -176,7 +177,7 @@ def crossed(
 class Change:
     """The ways to break ``program`` before and after a change of the model. ``added`` has the ways that occur only
     after the change, ``mended`` has the ways that occur only before it, and ``kept`` has the ways that occur both
-    before and after."""
+    before and after. ``before`` and ``after`` are the answers of the two models."""
 
     program: str
     before: SubjectResult
@@ -191,7 +192,8 @@ class Change:
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Compare the answers of two models about a program. If an answer is unknown, nothing counts as added or mended."""
+    """Compare the answers of two models about a program. If an answer is unknown, nothing counts as added or mended.
+    ``before`` and ``after`` are the answers of the old model and of the new one."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(
@@ -207,7 +209,8 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
     """Return (key, output, tree) for each tree of a real file system that the checker refuses. Two trees have equal
     keys if the checker refuses them with the same consequence, and with words that differ at most in numbers. The
-    output is what the program wrote before the crash. Trees that make the checker hang are left out."""
+    output is what the program wrote before the crash. Trees that make the checker hang are left out. ``looked`` has the
+    observed crash states, with the checker's answers."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

@@ -67,7 +67,8 @@ class Explaining:
             return otherwise
 
     def broke(self, broken: Exception) -> str:
-        """Return a message that bob itself failed. The message names the file of the first traceback."""
+        """Return a message that bob itself failed. The message names the file of the first traceback. ``broken`` is the
+        error."""
         if not self._where and self._keep is not None:
             self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
         return f"bob itself failed ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"

@@ -29,7 +29,8 @@ class Easiest(Generic[T]):
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
         """Count ``state`` with the weight ``states``: it represents this many states, including itself. If it is the
-        easiest state so far, keep ``shown`` as its data, and return True."""
+        easiest state so far, keep ``shown`` as its data, and return True. ``before`` and ``after`` are parts of its
+        rank."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:

@@ -50,7 +50,8 @@ class ReadNode:
     contents that recovery has forgotten. In all these states, recovery next reads the sectors ``places`` (indexes). A
     node with ``places`` has a child for each content that recovery found there (``by_content``). If the node
     ``forgets``, several contents may lead to the same child. A node without further reads has an ``outcome``;
-    ``source`` is the number of the mounted state that gave this outcome."""
+    ``source`` is the number of the mounted state that gave this outcome. ``left`` says what recovery left on the disk
+    (None: the file system forgets nothing)."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)

@@ -90,7 +90,8 @@ class Rounds:
 
     Call :meth:`observe`, :meth:`check` and :meth:`divide`, then :meth:`observe` for torn states, and perhaps
     :meth:`mix`. Then call :meth:`count`, :meth:`look_around` and :meth:`settle`. After that, all outcomes in ``mounts``
-    are trusted. :meth:`settle` can also be called in between."""
+    are trusted. :meth:`settle` can also be called in between. ``told`` is a function that gets the number of further
+    states that are done."""
 
     def __init__(
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None

@@ -77,8 +77,8 @@ def causes_of_unknown(
 
     ``of_mixtures`` gets the contents of a state. If the state is in a mixture (:class:`TornCause`), the function
     returns the cause why bob does not count the state as known. Otherwise it returns None. ``is_mounted`` says whether
-    states with a certain outcome mount. ``counted`` is the number of legal torn states that bob has counted as
-    known."""
+    states with a certain outcome mount. ``counted`` is the number of legal torn states that bob has counted as known.
+    ``known`` is the tree of recovery's reads in the mounted states."""
     random = Random(f"{seed} unknown")
     drawn = (plan.parts.legal.sample(Cube(), random) for _ in range(SAMPLED))
     found, blocks, mounting = Counter[TornCause](), _SectorKinds(plan, subject), 0

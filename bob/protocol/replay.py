@@ -32,7 +32,7 @@ class ReplayedProgram:
 
 class OutputPrefixes(Sequence[bytes]):
     """A sequence of prefixes of one output; ``lengths`` has their lengths (bytes). The bytes are not copied for each
-    prefix."""
+    prefix. ``whole`` is the whole output."""
 
     def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
         self._whole, self._lengths = whole, lengths
@@ -157,7 +157,7 @@ def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 class _CallTree:
-    """The tree after the operations so far, in memory."""
+    """The tree after the operations so far, in memory. ``before`` is the tree before the first operation."""
 
     def __init__(self, effects: Effects, before: Mapping[str, Node]) -> None:
         self.things = [Thing(number, FileKind(file.kind), -1) for number, file in enumerate(effects.files)]

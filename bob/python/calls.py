@@ -56,7 +56,7 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
 def annotation_of(one: Parameter) -> str:
     """Return the type annotation of an argument in Python, as text. The annotation is StrPath if the argument may be a
     path, and str if the argument is an enum. If the option takes several values, a sequence of such values is allowed,
-    too. If the argument may be left out, None is allowed."""
+    too. If the argument may be left out, None is allowed. ``one`` is the parameter that declares the option."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"
@@ -67,7 +67,8 @@ def annotation_of(one: Parameter) -> str:
 
 
 def default_of(one: Parameter) -> Any:
-    """Return the default of an argument in Python, or None if bob.toml may set the default."""
+    """Return the default of an argument in Python, or None if bob.toml may set the default. ``one`` is the parameter
+    that declares the option."""
     return None if one.option.setting else one.default.value if isinstance(one.default, Enum) else one.default
 
 
@@ -104,7 +105,8 @@ def _type(annotation: str) -> Any:
 
 
 def words_of(one: Parameter) -> str:
-    """Return the help of an argument, with its choices and its default."""
+    """Return the help of an argument, with its choices and its default. ``one`` is the parameter that declares the
+    option."""
     return " ".join(_sentences(one))
 
 
@@ -128,7 +130,8 @@ def _sentences(one: Parameter) -> Iterator[str]:
 
 def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> BoundArguments:
     """Return the checked arguments of ``function``. Values of numpy and pandas become Python's own, and sets become
-    lists. Raise UsageError for a wrong type, and TypeError, as Python does, for an unknown argument."""
+    lists. ``given`` has the positional arguments of a call, and ``named`` its keyword arguments. Raise UsageError for a
+    wrong type, and TypeError, as Python does, for an unknown argument."""
     asked = signature(function)
     arguments = asked.bind(*given, **named)
     for name, value in arguments.arguments.items():

@@ -30,7 +30,7 @@ def torn_states(states: States) -> str:
 
 def of_model(found: Allowed) -> str:
     """Return in words how many of a model's crash states bob has tried, such as ``12 % of 4,096 that it allows``. The
-    model of a file system says which crash states are possible ("allows" them)."""
+    model of a file system says which crash states are possible ("allows" them). ``found`` has these numbers."""
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "

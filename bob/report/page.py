@@ -116,7 +116,8 @@ class PageColumn:
 
 @dataclass(slots=True)
 class _Anchors:
-    """A maker of ids for the sections of a page, or of names for files. It never makes the same id or name twice."""
+    """A maker of ids for the sections of a page, or of names for files. It never makes the same id or name twice.
+    ``given`` has all ids and names so far."""
 
     given: set[str] = field(default_factory=set)
 
@@ -138,7 +139,7 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
     """Yield the path and the text of each file of a report. First come two files for each witness: the page about the
     witness, and the witness itself. The page of the table comes last. All pages link to a site's folder ``home``, whose
-    URL is relative to the page of the table."""
+    URL is relative to the page of the table. ``shown`` has the columns of the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 

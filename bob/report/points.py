@@ -116,7 +116,7 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
     """Return a suite for each configuration of table B. Each suite has a point for each property. The point passes if
     table A has the same verdict. The point is skipped if only one of the tables has a verdict for the property and the
-    configuration."""
+    configuration. The name of each suite begins with ``within``, such as the name of a kernel."""
     result = comparison.b.result
     if result is None:
         return ()

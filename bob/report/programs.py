@@ -94,7 +94,7 @@ def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> No
 def print_change(console: Console, found: Change) -> None:
     """Print how a change of a file system would affect a program. One model describes the file system before the
     change, and another model describes it after the change. The lines say which vulnerabilities of the program the
-    change adds, and which vulnerabilities it removes."""
+    change adds, and which vulnerabilities it removes. ``found`` has the answers of both models."""
     models = (found.before, found.after)
     counts = ", ".join(f"{_vulnerabilities(len(model.answer.ways))} by {model.name}" for model in models)
     print_indented(console, Text.assemble((found.program, "bob.title"), f": {counts}"), 0)

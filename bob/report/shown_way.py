@@ -63,7 +63,7 @@ class ShownWay:
 
 def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
     """Return what a page shows of ``way``, in a section with the id ``anchor``. The folder ``run`` has the witness.
-    Raise MalformedError if the witness is damaged."""
+    ``where`` and ``page`` are those of :class:`ShownWay`. Raise MalformedError if the witness is damaged."""
     shown = ShownWay(anchor, way, run, where)
     if not way.witness or not bundle.is_there(shown.path):
         return shown

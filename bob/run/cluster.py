@@ -353,8 +353,10 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
-    """Open the cluster whose scheduler has this ``address``, for the run with the identity ``run``. Raise
-    MissingProgramError if dask.distributed is not installed, and UsageError if no scheduler answers."""
+    """Open the cluster whose scheduler has this ``address``, for the run with the identity ``run``. ``begun`` has the
+    run directories that the run already has. If one of them names its environment, all workers must have the same
+    environment. Raise MissingProgramError if dask.distributed is not installed, and UsageError if no scheduler
+    answers."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

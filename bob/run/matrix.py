@@ -164,7 +164,7 @@ class _MatrixParts:
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
         """Take over the result of ``part``, which has ended. If no worker could do the part, the answers of its
-        workloads are unknown. ``--resume`` can then try these workloads again."""
+        workloads are unknown. ``--resume`` can then try these workloads again. ``ended`` says how the part ended."""
         [column] = [one for one in self._columns if one.run.path == part.run.path]
         column.in_hand -= 1
         if column.result is not None:  # the configuration was refused in another part

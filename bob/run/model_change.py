@@ -24,7 +24,8 @@ def answers_by_models(
     out: Path | None = None,
 ) -> Result:
     """Record ``program`` once, and return the answers for ``models``. Do not explore crash states of the real file
-    system that the recording was made on. Keep the run in the directory ``out``."""
+    system that the recording was made on. Keep the run in the directory ``out``. ``how`` has the options for the
+    recording."""
     where, paces, deep = FileSystemOptions(), (Pace.UNDISTURBED,), how.exploration
     requests = program_requests(
         program, (RECORDED_ON,), where, paces, deep, how.image, how.guests, checks=checks, progress=progress.step
@@ -37,6 +38,6 @@ def model_change(
     program: Program, models: tuple[Model, Model], how: ProgramRunOptions, checks: CheckPlace, progress: Progress
 ) -> Change:
     """Record ``program`` once, and find its vulnerabilities on two models. Return which vulnerabilities it has only on
-    the second model, and which only on the first."""
+    the second model, and which only on the first. ``how`` has the options for the recording."""
     answers = answers_by_models(program, with_distinct_names(models), how, checks, progress)
     return change(program.name, *answers.models)

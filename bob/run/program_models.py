@@ -165,7 +165,7 @@ def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tup
     """Return a pair. The first member has the vulnerabilities that bob saw on a file system, although the model forbids
     the trees that show them. For each vulnerability it has the names of the clauses (promises of the model) that forbid
     the first such tree. The second member is the number of trees that the checker refuses, but that the model could not
-    judge."""
+    judge. ``looked`` has the observed crash states, with the checker's answers."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):

@@ -105,9 +105,9 @@ class _ProgramParts:
             yield RunPart(made, title, request.host)
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Add the results of ``part``. Raise UsageError if mkfs, the kernel or a script of the program refused it, and
-        GuestError if no worker could do it. Without these errors, the result would lack a file system, as if the user
-        had not named it."""
+        """Add the results of ``part``. ``ended`` says how the part ended. Raise UsageError if mkfs, the kernel or a
+        script of the program refused it, and GuestError if no worker could do it. Without these errors, the result
+        would lack a file system, as if the user had not named it."""
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:

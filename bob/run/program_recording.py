@@ -166,7 +166,7 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
     """Run ``program`` once more; the guest already has its files. Return its system calls with stack frames and source
     lines. The patterns ``program.frames`` choose a frame in each stack. The frames of functions that the chosen
-    function called are left out."""
+    function called are left out. ``made`` is the configuration, and ``base`` the content of its disk at the start."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 

@@ -44,7 +44,7 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 class _WindowJob(Job):
     """A job that explores one window of a program (the crashes between two outputs), and runs the checker on each tree.
     If two crash states give the same disk, bob mounts it only once. All windows share the table ``sights``, which has
-    the disks that bob has mounted."""
+    the disks that bob has mounted. When the job is done, ``looked`` has the result."""
 
     when = " while checking"
     looked: Looked

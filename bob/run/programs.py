@@ -138,7 +138,7 @@ class _ProgramRun:
     this recording. Without models, or if another part of the run asks them, ``held`` is None.
 
     ``modelled`` are the answers of the models, before bob compares them with the trees of file systems. ``by_models``
-    are the same answers after that comparison."""
+    are the same answers after that comparison. ``asked`` has the request for each recording, by its number."""
 
     program: Program
     asked: Mapping[int, ProbeRequest]

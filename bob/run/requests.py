@@ -121,7 +121,8 @@ class QuickQuestion:
     """A quick question (`bob try`) as text that bob has not parsed yet. ``operations`` run on the tree that ``setup``
     makes, and ``expected`` says what must be true after a crash. Each of ``finishes`` says how the workload may end,
     for example with an fsync. bob asks the question once for each finish. If ``finishes`` is empty, bob takes default
-    finishes. ``parts`` has a name for each of these texts. If a text has a mistake, the message contains its name."""
+    finishes. ``parts`` has a name for each of these texts. If a text has a mistake, the message contains its name.
+    ``at`` says when crashes may come."""
 
     operations: str
     expected: Sequence[str]

@@ -100,7 +100,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 class _SearchRun:
     """The run of a search, which continues until the search is done. The lots are the parts of this run
-    (:class:`bob.run.parts.PartedRun`)."""
+    (:class:`bob.run.parts.PartedRun`). ``asked`` is the search that the user asked for."""
 
     def __init__(
         self,
@@ -155,8 +155,8 @@ class _SearchRun:
                 self._is_over = True
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Take over the result of a lot, which has ended. Raise UsageError if mkfs or the kernel refused the
-        configuration."""
+        """Take over the result of a lot, which has ended. ``part`` is the lot, and ``ended`` says how it ended. Raise
+        UsageError if mkfs or the kernel refused the configuration."""
         run = part.run
         if ended.refusal is not None:
             raise UsageError(ended.refusal[0], hint=ended.refusal[1])

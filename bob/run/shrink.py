@@ -270,7 +270,8 @@ class Shrinker:
 
 
 class _CheckedStates(_MountedStates):
-    """Crash states of a program that bob has mounted, with the checker's answer to each tree."""
+    """Crash states of a program that bob has mounted, with the checker's answer to each tree. ``found`` is the witness
+    that bob shrinks."""
 
     case: ProgramCase
 

@@ -232,7 +232,7 @@ def _read(file: Path) -> list[Timing]:
 
 
 def note(more: Sequence[Timing]) -> None:
-    """Add timings to the file, and keep the last :data:`MOST` of all timings in it."""
+    """Add timings to the file, and keep the last :data:`MOST` of all timings in it. ``more`` has the new timings."""
     with suppress(OSError):
         every = TimingsDocument(tuple([*read(), *more][-MOST:]))
         file = _file()

@@ -172,8 +172,9 @@ def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> 
 
 
 def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
-    """Return a key for ``value``: equal values have equal keys, in all runs. Raises TypeError for a kind of value that
-    bob cannot compare."""
+    """Return a key for ``value``: equal values have equal keys, in all runs. ``given`` are objects that bob makes anew
+    for each run; the key does not distinguish them between runs. Raises TypeError for a kind of value that bob cannot
+    compare."""
     for place, one in enumerate(given):
         if value is one:
             return "given", place

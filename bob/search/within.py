@@ -129,6 +129,6 @@ def _new_name(operation: Operation) -> str:
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
     """Return the workload of ``operations`` on the initial tree of ``bounds``. The name of the workload is the text of
-    its operations."""
+    its operations. ``at`` says when crashes may come."""
     done = (*bounds.begin, *operations)
     return Workload("; ".join(map(write_one, done)), bounds.setup, done, finish, at)

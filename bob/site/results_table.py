@@ -15,7 +15,7 @@ FIRST = ("ext4", "xfs", "btrfs")  # the most common file systems
 @dataclass(frozen=True, slots=True)
 class CellChange:
     """A property (``name``) whose verdict differs between two rows of the table. The rows have the same configuration,
-    either on two kernels, or in two measurements on one kernel."""
+    either on two kernels, or in two measurements on one kernel. ``before`` and ``after`` are the rows."""
 
     name: str
     before: ResultRow

@@ -31,7 +31,7 @@ class RunState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class KeptRun:
     """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty (None in the
-    case of ``kind``)."""
+    case of ``kind``). ``of`` names in words what the run is about: the file system, the program or the set."""
 
     path: str
     id: str

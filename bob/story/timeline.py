@@ -183,7 +183,8 @@ def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashT
 
 
 def alike(one: CrashTimeline, other: CrashTimeline) -> bool:
-    """Return whether two time lines are equal apart from times, tasks, and the kinds and names of blocks."""
+    """Return whether two time lines are equal apart from times, tasks, and the kinds and names of blocks. ``one`` and
+    ``other`` are the time lines."""
     return one.left_out == other.left_out and [*map(_timeless, one.events)] == [*map(_timeless, other.events)]
 
 

@@ -104,7 +104,8 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class CallReturned:
-    """An event ``sys_exit``: system call ``number`` of process ``pid`` has returned ``result`` (negative: an errno)."""
+    """An event ``sys_exit``: system call ``number`` of process ``pid`` has returned ``result`` (negative: an errno).
+    ``at`` is the moment of the return."""
 
     at: Moment
     pid: int

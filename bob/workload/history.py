@@ -132,7 +132,8 @@ class HistoryStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """All steps of a workload: ``steps[0]`` is the initial tree, and ``steps[k]`` follows ``operations[k - 1]``."""
+    """All steps of a workload: ``steps[0]`` is the initial tree, and ``steps[k]`` follows ``operations[k - 1]``. ``at``
+    says when crashes may come."""
 
     operations: tuple[Operation, ...]
     steps: tuple[HistoryStep, ...]

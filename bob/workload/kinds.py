@@ -90,7 +90,8 @@ def extent(history: History, number: int, *things: int) -> OperationScope:
 
 def relation(one: OperationScope, other: OperationScope) -> Relation:
     """Return how two changes are related. If one change is of a file with a name in a directory, and the other of that
-    directory itself, the answer is SAME_DIRECTORY."""
+    directory itself, the answer is SAME_DIRECTORY. ``one`` and ``other`` say which files and directories the changes
+    are about."""
     if one.things & other.things:
         return Relation.SAME_FILE
     if (one.directories | one.things) & (other.directories | other.things):

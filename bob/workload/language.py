@@ -145,7 +145,7 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 class Form:
     """The written form of an operation: a verb, and then words. The words give the values of some fields of the
     operation; ``names`` are the names of these fields. The other fields have the same values in all operations of this
-    form; ``fixed`` has these values."""
+    form; ``fixed`` has these values. ``does`` says in words what the operation does."""
 
     verb: str
     usage: str

@@ -27,7 +27,7 @@ class FinishDocument(Document, frozen=True, kw_only=True):
 
 
 class WorkloadDocument(Document, frozen=True, kw_only=True):
-    """The document of a workload. Old documents lack ``pattern``."""
+    """The document of a workload. Old documents lack ``pattern``. ``at`` says when crashes may come."""
 
     name: str
     setup: tuple[str, ...]

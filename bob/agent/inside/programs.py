@@ -189,7 +189,7 @@ def _environment() -> dict[str, str]:
 
 def how_it_ended(ended: ScriptExit, seconds: float) -> str:
     """Return in words how a script ended, with the last line of its output, and whether the file system under test is
-    full."""
+    full. ``ended`` is the end of the script, and ``seconds`` its time limit."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     with suppress(OSError):

@@ -42,7 +42,7 @@ def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
 
 def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
     """Return, for the index of each box, the indexes of the next stronger boxes. A box is stronger than another if it
-    promises more, and it is the next if no third box lies between the two."""
+    promises more, and it is the next if no third box lies between the two. ``found`` has all boxes."""
     every = [with_weaker(box.promised) for box in found]
     above = {at: [other for other, one in enumerate(every) if promised < one] for at, promised in enumerate(every)}
     return {
@@ -67,7 +67,8 @@ def lattice(models: Sequence[Model]) -> str:
 
 def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
     """Return the boxes in Graphviz's language, with lines between them. ``ties`` has, for the index of a box, the
-    indexes of the boxes that its lines lead to. Boxes without a line stand below the others, in rows."""
+    indexes of the boxes that its lines lead to. Boxes without a line stand below the others, in rows. ``found`` has the
+    boxes."""
     lines = [f"{at} [label=<{_label(box)}>];" for at, box in enumerate(found)]
     lines += [f"{at} -> {other};" for at, others in ties.items() for other in others]
     tied = {at for at, others in ties.items() if others} | {other for others in ties.values() for other in others}

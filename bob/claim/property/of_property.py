@@ -145,7 +145,7 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 class QuestionDocument(Document, frozen=True):
     """The part of a witness that names the operations of the broken property (a :class:`Question`). An unknown field is
-    an error, as it may change the question."""
+    an error, as it may change the question. Each field means the same as in :class:`Question`."""
 
     required: tuple[int, ...]
     later: int | None

@@ -114,7 +114,7 @@ class NamePlaces:
 
 class Sightings:
     """The names in one observation. For each name, this class knows the files and directories (things) of the workload
-    that the name may lead to."""
+    that the name may lead to. ``seen`` is the observation."""
 
     def __init__(
         self,

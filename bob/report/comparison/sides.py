@@ -36,7 +36,7 @@ class Said(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
     """The answer of one side for a cell (one property of one configuration). ``cell`` is the full answer if the side is
-    a run, or None if the side is the published table."""
+    a run, or None if the side is the published table. ``said`` is the answer in one word."""
 
     said: Said
     family: str
