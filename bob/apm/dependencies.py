@@ -141,9 +141,9 @@ class GraphBuilder:
 
         There are two cases. After a cut (truncation), the kernel writes zeros behind the new end in the last block. And
         an append may write data into the place of data that was cut off. The kernel may write the zeros and this data
-        at any time. If the file on the disk still has its old size, the zeros and the data show there, although no
-        order was kept. So "some of its parts" leaves out both. "All of its parts" leaves out only the zeros. If the new
-        size has persisted, the zeros lie behind it, and do not show until the file grows again
+        at any time. If the file on the disk still has its old size, the zeros and the data show in the file, whatever
+        else has persisted. So "some of its parts" leaves out both. "All of its parts" leaves out only the zeros. If the
+        new size has persisted, the zeros lie behind it, and do not show until the file grows again
         (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts

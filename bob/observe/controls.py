@@ -57,12 +57,13 @@ class Reservoir(Generic[T]):
 
 class Controls:
     """The choice of the predicted states that bob mounts as controls. ``effort`` says what share of the predicted
-    states bob mounts. ``chosen`` has the numbers of the chosen states. ``leaves`` counts the controls of each leaf.
+    states bob mounts. ``chosen`` has the numbers of the chosen states.
 
     A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). For each course, bob has
     mounted one state, and predicts that the other states of the course have the same outcome. A *leaf* is such a
-    mounted state. The prediction is wrong if recovery depends on a sector whose read bob did not see. To find such a
-    mistake, bob mounts the state that differs from the leaf in the most sectors.
+    mounted state, and ``leaves`` counts the controls of each leaf. The prediction is wrong if recovery depends on a
+    sector whose read bob did not see. To find such a mistake, bob mounts the state that differs from the leaf in the
+    most sectors.
 
     bob prefers leaves without a control. If it drew at random from all predicted states, a leaf with few states would
     hardly ever get a control. A mistake may also show in only one combination of sectors. So each leaf needs a second

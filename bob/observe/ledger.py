@@ -55,10 +55,10 @@ AUDIT_EVERY = 100
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    In the guest, a disk in memory, the scratch image, contains the states one after the other. After each state, bob
-    undoes its changes. An *audit* tests, after a batch of mounts, that the scratch image equals its base image again.
-    After a successful audit, bob trusts all outcomes that it has seen for this workload. After :meth:`believe_all`, it
-    trusts all other outcomes, too. ``outcomes`` has only trusted outcomes.
+    In the guest, a disk in memory contains one state after the other. This disk is called the scratch image. After each
+    state, bob undoes the changes of the scratch image. An *audit* tests, after a batch of mounts, that the scratch
+    image equals its base image again. After a successful audit, bob trusts all outcomes that it has seen for this
+    workload. After :meth:`believe_all`, it trusts all other outcomes, too. ``outcomes`` has only trusted outcomes.
 
     ``here`` has the states that were mounted for this workload. ``mounted`` also has the states whose disk was mounted
     for another workload. Workloads run at the same time. If two of them share a disk, chance decides whose exploration

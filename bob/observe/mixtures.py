@@ -14,9 +14,9 @@ sufficient: a file system may check data that it reads, as btrfs does. So bob mo
 *rows*. In one row all sectors have the content from before their writes, and in another row all have the content from
 after their writes. The other rows ensure that for any two sectors, the rows together have all four combinations of
 before and after. States that bob mounted for other reasons count as rows, too. If a row does not have the predicted
-tree, or if recovery of a row read other places, bob drops the mixture. Beside the rows, bob mounts random states of the
-mixture. If such a state does not have its predicted tree, a control has failed, and bob then trusts only the outcomes
-of mounted states.
+tree, or if recovery of a row read other places, bob drops the mixture. In addition to the rows, bob mounts random
+states of the mixture. If such a state does not have its predicted tree, a control has failed, and bob then trusts only
+the outcomes of mounted states.
 
 Suppose that a sector passed through in rows with its old content, and in rows with its new content. Then bob assumes
 that it passes through in every state of the mixture, whatever the other sectors contain. The file systems ext2, ext3,

@@ -89,9 +89,9 @@ class Observations:
 
     ``predicted`` has the indexes of states that were not mounted. ``died`` is True if the guest was lost; a new
     exploration in another guest may then succeed. ``earlier_loss`` says why an earlier guest was lost. ``final`` is
-    True if a mount contradicted a prediction or another mount; another guest does not help then. ``normal`` has
-    troubles that also occur on a disk without any write of the recording. ``passing`` has complaints that the kernel
-    did not repeat on another mount.
+    True if a mount contradicted a prediction or another mount; in that case, another guest would not help. ``normal``
+    has troubles that also occur on a disk without any write of the recording. ``passing`` has complaints that the
+    kernel did not repeat on another mount.
 
     ``coverage`` counts the explored states, without the states of ``mixtures``. Only for claims that bob can judge
     sector by sector, the states of ``mixtures`` count, too. ``unknown_torn`` has reasons why bob does not know the

@@ -1,11 +1,11 @@
 """Predictions of a crash state's outcome from the reads of recovery in other states.
 
 Recovery, repair and bob's look at the files are together a deterministic program, which knows the device only by its
-reads. Suppose that two states have the same contents wherever bob saw the program read in one of them. Then the program
-does the same in the other state, and the outcome is the same.
+reads. Suppose that bob has seen all reads of this program in one state. If a second state has the same contents in all
+sectors of these reads, the program does the same in the second state, and the outcome is the same.
 
-* bob takes *all* reads into account, from when it has written the state to the disk until the unmount has ended. They
-  all reach the device as bios, since the last close of a block device drops its page cache.
+* bob takes *all* reads into account, beginning when the state is on the disk, and ending when the unmount has ended.
+  All these reads reach the device as bios, since the last close of a block device drops its page cache.
 * If recovery writes a sector and then reads it, bob ignores that read: earlier reads determine the sector's content. A
   bio counts as earlier if the kernel queued it earlier. That is correct, since the kernel does not read a sector as
   long as a write of the same sector is under way.
@@ -17,9 +17,9 @@ reads each such block from its place on the disk. If the content on the disk is 
 overwrites this content with the content from the log. The reads of all mounted states form a tree: a node stands for
 one read, and its children stand for the contents that the read found. Suppose that two states differ only in the
 content that one access reads. Suppose also that recovery of both then reads in the same places, and leaves the same
-contents on the disk. Then both contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. Nodes merge
-in this way if the file system's declaration says that recovery treats each block independently of other blocks. To
-check these assumptions, bob mounts some predicted states as controls."""
+contents on the disk. Then both contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. bob merges
+nodes in this way only if the file system's declaration says that recovery treats each block independently of other
+blocks. To check these assumptions, bob mounts some predicted states as controls."""
 
 from __future__ import annotations
 

@@ -134,9 +134,9 @@ class Presences:
         """Return how ``state`` differs from three rows of the table. The first row has the effects of the same calls as
         ``state``. Such a row can still differ from ``state`` in two ways. It may have other values that no call
         explains. If only a part of a call's effect persisted, it may be another part. The second row has the effects of
-        more calls, and the third row those of fewer calls. If several rows are possible, bob takes the one with the
-        fewest differences. If no row is possible, the result has None in its place. ``own`` has the values in ``state``
-        that no call explains.
+        more calls, and the third row those of fewer calls. If several rows fit one of these descriptions, bob takes the
+        row with the fewest differences. If no row fits, the result has None in its place. ``own`` has the values in
+        ``state`` that no call explains.
 
         If a call is undecided in ``state`` and not in the row, or the reverse, that is a difference, too. The result
         names the calls whose presence certainly differs. If there are no such calls, it names the calls whose presence

@@ -39,11 +39,10 @@ class StateSession:
     Four lists have an item for each state of the present request. They are filled only if they were asked for.
     ``traces`` has the pages of the trace of reads. ``sectors_read`` has the number of sectors that were read. The
     ``stretches`` are parts of the device that the host names. ``left`` has the contents of the stretches after the
-    mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches and outside of ``exempt``. (The
-    host does not need to know that for ``exempt``, a part of the device such as the log.) ``stretches`` and ``exempt``
-    are flat lists of first sector and number of sectors. With None as ``exempt``, ``left`` and ``elsewhere`` stay
-    empty.
-    """
+    mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches and outside of ``exempt``. The
+    sectors ``exempt`` are a part of the device, such as the log, whose new content does not matter to the host.
+    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors. With None as ``exempt``, ``left``
+    and ``elsewhere`` stay empty."""
 
     def __init__(
         self,
