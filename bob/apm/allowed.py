@@ -47,9 +47,8 @@ class Implications:
         self._needed_by = inverted(self._needs)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Return whether the model allows a crash state that satisfies the ``constraints`` (for each cell, one of its
-        readings is true). The crash comes after ``returned`` operations have returned. Raises Undecided after ``most``
-        steps."""
+        """Return whether the model allows a crash state where at least one reading of each of the ``constraints`` is
+        true. The crash comes after ``returned`` operations have returned. Raises Undecided after ``most`` steps."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]

@@ -63,9 +63,9 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Return the check of ``model`` against the workloads of ``run``. ``limit`` bounds the work to find the tightness:
-    workloads with more closed sets of micro-operations do not count for it. None as ``limit`` means that the check
-    leaves out the tightness."""
+    """Return the check of ``model`` against the workloads of ``run``. To find the tightness takes work, and ``limit``
+    bounds this work: the tightness leaves out workloads with more than ``limit`` closed sets of micro-operations. If
+    ``limit`` is None, the check leaves out the tightness altogether."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

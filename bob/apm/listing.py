@@ -45,9 +45,9 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that only one of two models promises. ``promised_by`` is the name of that model. The fields after it say
-    why the other of the two models does not promise the clause. ``status`` comes from that other model, and says how
-    the tests of the clause ended."""
+    """A clause that only one of two models promises. ``promised_by`` is the name of that model. The fields after
+    ``promised_by`` say why the other of the two models does not promise the clause. ``status`` comes from that other
+    model, and says how the tests of the clause ended."""
 
     clause: str
     meaning: str

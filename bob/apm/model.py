@@ -91,8 +91,8 @@ class Model:
 
     def finding(self, clause: Clause) -> ClauseFinding:
         """Return the finding about a clause. If the model does not list the clause, the status of the finding is
-        ASSUMED. In this case, the finding says that the model promises the clause if the clause follows from other
-        promised clauses."""
+        ASSUMED. In this case, the clause counts as promised if it follows from other clauses that the model
+        promises."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 

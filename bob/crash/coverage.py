@@ -55,8 +55,8 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum of the numbers of several workloads. Its ``exhaustive`` is the lowest level among the workloads:
-    None is lower than "writes", which is lower than "sectors"."""
+    """Return the sum of the numbers of several workloads. In the sum, ``exhaustive`` is the lowest level among the
+    workloads: None is lower than "writes", which is lower than "sectors"."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

@@ -181,8 +181,8 @@ class Composer:
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
         """For each of ``sectors``, the writes that cover this sector, in submission order. In a crash state, the sector
-        has the content of the last of these writes that is on the medium. The list lacks first writes that leave the
-        sector as it is in the ground."""
+        has the content of the last of these writes that is on the medium. The first writes are left out if they leave
+        the sector as it is in the ground."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)

@@ -109,8 +109,8 @@ def _by(since: int | None, time: int) -> bool:
 
 def new_states(pending: int, becoming: int) -> int:
     """Return how many states of one growth point are not states of the next point. There are ``pending`` writes (or
-    units) at the first point, and ``becoming`` of them become durable before the next. These states are the subsets of
-    the pending writes that lack some write which becomes durable. At the last point, no write becomes durable, and all
-    subsets of the pending writes count."""
+    units) at the first point, and ``becoming`` of them become durable before the next point. The counted states are the
+    subsets of the pending writes that lack some write which becomes durable. At the last point, no write becomes
+    durable, and all subsets of the pending writes count."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

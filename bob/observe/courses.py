@@ -100,7 +100,7 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Return the node of the tree of reads that follows ``gap``. bob continues the division of the states at this node.
+    """Return the node that follows ``gap`` in the tree of reads. bob continues the division of the states at this node.
     If bob still does not know what recovery reads after the gap, return ``gap``."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)

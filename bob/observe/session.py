@@ -195,8 +195,8 @@ class Session:
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
         """Let the guest recover and unmount each state, run the file system's checker, mount again, and remove all
-        files. Return the errors of each state that the checker reports, or that the second mount or the removal shows.
-        Raises the errors of :meth:`mount`."""
+        files. Return, for each state, the errors that the checker reports, or that the second mount or the removal
+        shows. Raises the errors of :meth:`mount`."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]

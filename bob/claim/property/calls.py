@@ -56,9 +56,10 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the operations that operation ``number`` depends on. They made the files and directories that it changes,
-    or the directories that contain the names of these. If such an operation is lost, bob cannot judge operation
-    ``number``. If a rename replaces a file, the operation that made the replaced file does not count."""
+    """Return the operations that operation ``number`` depends on. They made the files and directories that operation
+    ``number`` changes, or the directories that contain the names of these files and directories. If such an operation
+    is lost, bob cannot judge operation ``number``. If a rename replaces a file, the operation that made the replaced
+    file does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names

@@ -148,9 +148,9 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield each group whose observed names are wrong: if only possible sets of its operations happened, the names
-    would be others. ``seen`` has the observed names. If such a group contains a smaller one, yield only the smaller
-    group. Leave out groups with a ``torn`` operation."""
+    """Yield each group whose observed names are wrong: no possible set of the group's operations would leave these
+    names. ``seen`` has the observed names. If such a group contains a smaller one, yield only the smaller group. Leave
+    out groups with a ``torn`` operation."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -185,8 +185,9 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return the group of the operations ``steps``. If that group has too many states, return a smaller group. It
-    leaves out simple operations, which only make or remove one name, if no other operation changes that name."""
+    """Return the group of the operations ``steps``. If that group has too many states, return a smaller group. The
+    smaller group leaves out simple operations, which only make or remove one name, if no other operation changes that
+    name."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)

@@ -290,8 +290,8 @@ class Oracle:
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
         """Return whether ``content``, the bytes in the range of operation ``number``, has data that this operation
-        changed. At least one whole cell must be there. A cell is 16 bytes of the pattern that bob writes, and shows its
-        operation."""
+        changed. At least one whole cell must be there. A cell is 16 bytes of the pattern that bob writes, and shows
+        which operation wrote it."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
         was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))

@@ -89,9 +89,9 @@ def _short(one: WriteEvent) -> str:
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return the first lost or torn write with data of operation ``number``. Some writes are *decisive*: if such a
-    write alone were on the disk, or were not, the property would hold. If bob knows decisive writes of this crash, look
-    only at these."""
+    """Return the first lost or torn write with data of operation ``number``. Some writes are *decisive*: if only such a
+    write had another fate (on the disk instead of lost, or lost instead of on the disk), the property would hold. If
+    bob knows decisive writes of this crash, look only at these."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 
