@@ -65,8 +65,8 @@ def in_a_process(
     parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
     """Do the work of ``parcel`` in a new process. ``process`` is the command that starts the process, and ``folder`` is
-    an empty folder for its files. Pass its progress messages to ``tell``. When ``is_wanted`` returns False, end the
-    process."""
+    an empty folder for its files. Pass the progress messages of the process to ``tell``. When ``is_wanted`` returns
+    False, end the process."""
     if not is_wanted():
         return ParcelResult(b"", stopped=True)
     began = time.monotonic()

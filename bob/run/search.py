@@ -234,8 +234,8 @@ class _SearchRun:
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
         """Return the next ``count`` workloads, or fewer at the end. A search for a given time may be for certain
-        properties. It then drops each property that the lots ``done`` show to be broken, and leaves out workloads that
-        test no other property. Results of other lots do not count, so that a resumed search chooses the same
+        properties. Such a search drops each property that the lots ``done`` show to be broken, and leaves out workloads
+        that test no other property. Results of other lots do not count, so that a resumed search chooses the same
         workloads."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:

@@ -184,8 +184,8 @@ class Shrinker:
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
     def shrunk(self, workload: Workload) -> ShownState | None:
-        """Shrink ``workload``. Return a crash state of the smallest workload that shows the violation, and as near as
-        possible to a clean prefix. Return None if even the whole ``workload`` does not show the violation."""
+        """Shrink ``workload``. Return a crash state of the smallest workload that shows the violation. This state is as
+        near as possible to a clean prefix. Return None if even the whole ``workload`` does not show the violation."""
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
             if (found := self.showing(attempt)) is None:
