@@ -35,8 +35,8 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost. ``console`` has the last lines of the guest's console; if there was a panic, these begin
-    with the panic. ``step`` is the last step that a recording announced on the console."""
+    """The reason why a guest was lost. ``console`` has the last lines of the guest's console; if there was a panic,
+    these begin with the panic. ``step`` is the last step that a recording announced on the console."""
 
     cause: LossCause
     console: str

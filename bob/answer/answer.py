@@ -112,8 +112,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim that follows from the crash states of one recording. ``name`` is the recorded workload,
-    and ``finish`` says how the workload ends. ``violations`` counts the explored states that break the claim.
+    """The verdict that the crash states of one recording give on a claim. ``name`` is the recorded workload, and
+    ``finish`` says how the workload ends. ``violations`` counts the explored states that break the claim.
     ``needs_no_crash`` says that the claim is broken even in the state with all writes. If the kernel's panic or hang
     prevented the recording, ``fall`` describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did
     not explore torn states (None: bob explored most of them)."""

@@ -13,8 +13,8 @@ _JUDGED = (Verdict.HOLDS, Verdict.FAILS)
 
 def beside_bare(subjects: Sequence[SubjectResult]) -> tuple[SubjectResult, ...]:
     """Return ``subjects`` with notes. Each subject with layers gets notes on the rows (properties) that are worse or
-    better than on the same file system without layers. For that, ``subjects`` must have one with the same options and
-    without layers. A row counts only if both subjects have it, each with the verdict HOLDS or FAILS."""
+    better than on the same file system without layers. For that, ``subjects`` must also contain a subject with the same
+    options and without layers. A row counts only if both subjects have it, each with the verdict HOLDS or FAILS."""
     bare = {_options(one): one for one in reversed(subjects) if not one.stack}
     return tuple(
         replace(one, notes=(*one.notes, *_compared(one, bare[_options(one)])))

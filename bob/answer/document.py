@@ -41,8 +41,8 @@ class RecordingDocument:
 
 @dataclass(frozen=True, slots=True)
 class ByRecordingDocument:
-    """The verdict on a claim that follows from the crash states of one recording. ``recording`` is the index of this
-    recording in the document. The other fields mean the same as in :class:`ByRecording`."""
+    """The verdict that the crash states of one recording give on a claim. ``recording`` is the index of this recording
+    in the document. The other fields mean the same as in :class:`ByRecording`."""
 
     recording: int
     verdict: Verdict

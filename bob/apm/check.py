@@ -63,7 +63,7 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Return the check of ``model`` against the workloads of ``run``. To find the tightness takes work, and ``limit``
+    """Return the check of ``model`` against the workloads of ``run``. The tightness takes much work, and ``limit``
     bounds this work: the tightness leaves out workloads with more than ``limit`` closed sets of micro-operations. If
     ``limit`` is None, the check leaves out the tightness altogether."""
     held_out = frozenset(model.source.get("held_out", ()))

@@ -147,8 +147,8 @@ _UNIT_WORDS = {
 
 def unit_rows() -> Iterator[Property]:
     """Yield the rows about atomicity. For each kind of change that writes data, there are several rows, one for each
-    unit, such as 512 bytes. The row asks whether a change inside one such unit is atomic. The smallest unit comes
-    first. Any other kind of change has one row, which asks whether a whole change is atomic. A row's name is
+    unit, such as 512 bytes. Each of these rows asks whether a change inside one such unit is atomic. The smallest unit
+    comes first. Any other kind of change has one row, which asks whether a whole change is atomic. A row's name is
     ``KIND.UNIT`` (probes/rows/units.toml)."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):

@@ -51,7 +51,7 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *ran
 
 
 class Screen(Console):
-    """A console that stays silent after its reader has gone (``| head``). The work goes on, since its exit code
+    """A console that stays silent after its reader has gone (``| head``). The work goes on, since bob's exit code
     matters; with rich's own console, bob would end with exit code 1. Control characters in a result become visible
     text, since a terminal would obey them."""
 

@@ -80,8 +80,8 @@ def count_sectors(points: Sequence[GrowthPoint]) -> int:
 
 
 def check_trace(trace: Trace) -> None:
-    """Raise :class:`MalformedError` if ``trace`` contradicts itself. For example, writes may not be out of submission
-    order, a write may not go beyond its device, and its completion must be later than its submission."""
+    """Raise :class:`MalformedError` if ``trace`` contradicts itself. For example, writes must be in the order of their
+    submission, a write must not go beyond its device, and its completion must be later than its submission."""
     if trace.start.time > trace.end.time:
         raise MalformedError(f"the window of the trace ends ({trace.end.time}) before it starts ({trace.start.time})")
     before = None

@@ -28,10 +28,10 @@ class Acceleration:
 
 
 def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
-    """Return the accelerator for guests on this machine. A guest may not boot under KVM although ``/dev/kvm`` opens
-    (facts.md, "Guests"). So ``kvm_boots()`` tries to boot a guest. The result is remembered for this kernel, this
-    processor and these ``versions`` of QEMU and libvirt. Raises UsageError if ``BOB_ACCELERATOR`` is neither kvm nor
-    tcg."""
+    """Return the accelerator for guests on this machine. On some machines no guest boots under KVM although
+    ``/dev/kvm`` opens (facts.md, "Guests"). So ``kvm_boots()`` tries to boot a guest. The result is remembered for this
+    kernel, this processor and these ``versions`` of QEMU and libvirt. Raises UsageError if ``BOB_ACCELERATOR`` is
+    neither kvm nor tcg."""
     forced = os.environ.get(VARIABLE)
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:

@@ -60,7 +60,7 @@ def qemus(mark: str) -> list[int]:
 
 def kill(pid: int, mark: str) -> None:
     """Kill the process ``pid`` if it is a QEMU with ``mark`` among its arguments, and return when it is dead. Raises
-    PermissionError. It waits on a pidfd, because the init of some containers takes seconds to collect dead
+    PermissionError. This function waits on a pidfd, because the init of some containers takes seconds to collect dead
     processes."""
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)

@@ -166,8 +166,8 @@ def _note(lock: TextIO, paths: list[str]) -> None:
 
 
 def _discard(path: Path) -> None:
-    """Remove the scratch folder ``path``. Files that this user may not remove stay. Raises ImageError if something is
-    mounted below the folder."""
+    """Remove the scratch folder ``path``. Files that this user has no permission to remove stay. Raises ImageError if
+    something is mounted below the folder."""
     if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
         return
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()

@@ -70,7 +70,7 @@ def judge(
     the crash that is easiest to explain.
 
     ``looked`` has the crash states and the checker's answers of each window. ``doubts`` has reasons why the recording
-    may not show all crash states. bob does not trust a checker that gives two answers on the same tree."""
+    perhaps does not show all crash states. bob does not trust a checker that gives two answers on the same tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]

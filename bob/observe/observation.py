@@ -121,7 +121,7 @@ class OutcomeTable:
         return self.observation(outcome).unseen if '"unseen":' in self.found[outcome] else None
 
     def observations(self) -> Sequence[Observation]:
-        """Return all outcomes. Each is built on access, since memory may not hold all of them."""
+        """Return all outcomes. Each is built on access, since all of them together may be too large for the memory."""
         return _LazyOutcomes(self)
 
 

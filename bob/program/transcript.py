@@ -69,7 +69,7 @@ class Transcript:
 
 def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: bytes) -> tuple[Output, ...]:
     """Return the outputs to the pipe with inode ``pipe``, in order. ``output`` is what bob read from that pipe. Raises
-    RecordingError if the kernel and strace list different calls, or if the calls wrote something else than bob read."""
+    RecordingError if the kernel and strace list different calls, or if the calls wrote other data than bob read."""
     name = f"pipe:[{pipe}]"
     found: list[Output] = []
     for pid in dict.fromkeys(call.pid for call in calls if _tells(call, name)):

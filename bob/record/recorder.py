@@ -89,9 +89,9 @@ def record_program(
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
     """Return the calls of ``program`` with their stack frames, as strace prints them. strace may print wrong names of
     functions; bob removes these names. To get the frames, the program runs a second time, for at most FRAMES_SECONDS.
-    The run that bob records cannot also collect the frames, because to collect them takes 10 to 40 ms for each call.
-    The program would be so slow that the kernel would commit after other calls than in a normal run. Raise UsageError
-    if the mount fails, but not if the workload fails."""
+    The run that bob records cannot also collect the frames, because strace needs 10 to 40 ms for the frames of each
+    call. The program would be so slow that the kernel would commit after other calls than in a normal run. Raise
+    UsageError if the mount fails, but not if the workload fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)

@@ -257,8 +257,8 @@ class _ProgramRun:
         reliances: Reliances,
     ) -> SubjectResult:
         """Return ``subject`` with a witness (a file that shows the failure again) for each way in which the program
-        fails. System calls alone may not explain a failure. In this case, also name the write to the disk that the
-        failure depends on."""
+        fails. Sometimes system calls alone do not explain a failure. In this case, also name the write to the disk that
+        the failure depends on."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):

@@ -209,7 +209,7 @@ class _SearchRun:
         violation does not need.
 
         Return ``result`` unchanged if the guests are on a cluster, or if the guest is a machine that the user runs. If
-        the user asked for certain properties, shrink only the witnesses against these properties. To shrink all
+        the user asked for certain properties, shrink only the witnesses against these properties. Shrinking all
         witnesses would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):

@@ -99,8 +99,8 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
     Otherwise first draw the kind of the last call (:func:`_sort`), then a call of this kind. If bob drew directly from
     all calls, it would almost always take one that syncs a single file, since there are many of these. It would rarely
-    take the only call that syncs everything. Only with this call, bob can find data of a new file in the blocks of a
-    removed file, since the call writes all data first."""
+    take the only call that syncs everything. Only this call lets bob find data of a new file in the blocks of a removed
+    file, since the call writes all data first."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:

@@ -314,7 +314,8 @@ def _options(witness: Witness) -> Iterator[str]:
 
 def _features(fs: FileSystem) -> Iterator[str]:
     """Yield the mkfs options that turn features of ``fs`` on or off (``-O``). The options are needed because xfstests
-    know only the driver of a file system. Without them, they would make a file system with default features."""
+    know only the driver of a file system. Without the options, xfstests would make a file system with default
+    features."""
     for option, value in pairwise(fs.mkfs):
         if option == "-O":
             yield from (option, value)

@@ -293,10 +293,10 @@ class Finish:
     """The end of a recording, after the workload's operations. It is ``operations`` (an fsync, sync ...), or
     ``natural`` writeback until nothing is dirty and the block layer is quiet.
 
-    The kernel does periodic work, such as commits of a journal, and it may come before, between or after the operations
-    of the workload. With ``phase``, bob chooses when it comes: bob makes an unrelated small write ``phase`` seconds
-    before the first operation. This opens a transaction, and the kernel commits it a fixed time later (docs/facts.md:
-    natural writeback has phases)."""
+    The kernel does periodic work, such as commits of a journal. This work may come before, between or after the
+    operations of the workload. With ``phase``, bob chooses when it comes: bob makes an unrelated small write ``phase``
+    seconds before the first operation. This opens a transaction, and the kernel commits it a fixed time later
+    (docs/facts.md: natural writeback has phases)."""
 
     name: str
     operations: tuple[Operation, ...] = ()

@@ -84,7 +84,7 @@ class LateDisk:
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
     """Return one disk for each of ``spans``, which are pairs of start and length (bytes) in the file ``work``. If the
-    last recording had the same spans, return its disks again, because to make a disk takes a third of a recording's
+    last recording had the same spans, return its disks again, because making a disk takes a third of a recording's
     time. The page cache of a disk holds nothing from the last recording: device-mapper, which lies above, passes bios
     on without the cache."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]

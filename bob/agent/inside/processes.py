@@ -200,8 +200,8 @@ class ScriptBounds:
 @contextmanager
 def first_of_all() -> Iterator[None]:
     """Give this thread the highest priority during a ``with`` block that kills processes. Otherwise processes that
-    start other processes would be faster than the thread that kills them. The agent in a sandbox may not raise its
-    priority. Before the block, it therefore kills all other processes of the sandbox by a single call."""
+    start other processes would be faster than the thread that kills them. The agent in a sandbox has no permission to
+    raise its priority. Before the block, it therefore kills all other processes of the sandbox by a single call."""
     if is_on_host:
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):

@@ -98,7 +98,7 @@ class Scratch:
     """The scratch device, where bob builds and mounts crash states. It is a block device over the image ``work`` of the
     medium ``over``. It is divided into disks, whose lengths in bytes are ``disks``, and ``layers`` (such as RAID) lie
     over the disks. The disks with numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the
-    device. To make the device takes as long as some mounts. So the crash states of several workloads use the same
+    device. Making the device takes as long as some mounts. So the crash states of several workloads use the same
     device, one workload after the other."""
 
     def __init__(

@@ -163,7 +163,7 @@ class FileStory:
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
         """Yield facts about operation ``number``, one for each range of its bytes in the contents ``found``. If a shift
-        moved data, the bytes may not show whether the operation happened. In that case the fact is EITHER."""
+        moved data, the bytes sometimes do not show whether the operation happened. In that case the fact is EITHER."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return
