@@ -105,7 +105,7 @@ class Implications:
 
 
 class Undecided(Exception):
-    """An error: to decide whether a model allows an observation would take too many steps."""
+    """An error: bob would need too many steps to decide whether a model allows an observation."""
 
 
 class TreeOracle:

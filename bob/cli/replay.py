@@ -1,4 +1,4 @@
-"""``bob replay``: shows on a real kernel that a witness violates its property."""
+"""``bob replay``: shows on a real kernel that the crash state of a witness violates a property."""
 
 from __future__ import annotations
 

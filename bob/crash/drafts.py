@@ -30,8 +30,8 @@ BLOCK_BYTES = 4096
 
 
 class Draft(NamedTuple):
-    """A proposed state at growth point number ``point``. Bit i of ``kept`` is 1 if the whole write i is on the
-    medium."""
+    """A proposed state at growth point number ``point``. Bit i of ``kept`` is 1 if the whole write i is on the medium.
+    ``torn`` has the writes that are on the medium only in part."""
 
     point: int
     kept: int

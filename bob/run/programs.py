@@ -177,7 +177,8 @@ class _ProgramRun:
 
     def ask_models(self, explores: bool) -> None:
         """Ask the models what crashes could do to the program, for the recording with the number ``held``. Without
-        ``held`` (None), another part of the run asks them, and the answers stay empty."""
+        ``held`` (None), another part of the run asks them, and the answers stay empty. ``explores`` says whether this
+        part of the run later explores crash states."""
         self.modelled = [unasked(model) for model in self.models]
         if self.held is not None:
             case, request = self.cases[self.held], self.asked[self.held]

@@ -113,7 +113,7 @@ def _in_words(size: WitnessSize) -> str:
 
 
 class _MountedStates(ABC):
-    """Crash states of one recording (``case``) that bob has mounted, each with its outcome."""
+    """The mounted crash states of one recording (``case``), each with its outcome."""
 
     def __init__(self, agent: Agent, case: Case, *, closely: bool = False) -> None:
         self.case, self.session = case, session_of(agent, case, closely=closely)
@@ -270,8 +270,8 @@ class Shrinker:
 
 
 class _CheckedStates(_MountedStates):
-    """Crash states of a program that bob has mounted, with the checker's answer to each tree. ``found`` is the witness
-    that bob shrinks."""
+    """The mounted crash states of a program, with the checker's answer to each tree. ``found`` is the witness that bob
+    shrinks."""
 
     case: ProgramCase
 
