@@ -59,7 +59,7 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
     volume: _VolumePlaces | None = None
     for number, event in enumerate(events):
         if isinstance(event, Bio):
-            bios.append(Access(*event, number))
+            bios.append(Access(event.reads, event.sector, event.sectors, number))
             blocks.queued()
             if volume is not None:
                 volume.passed_on(event)
@@ -73,7 +73,7 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
         else:
             blocks.in_jread(begins=event.begins)
     if volume is not None:
-        blocks.move(volume.places)
+        blocks.move(volume.places())
     total = sum(bio.sectors for bio in bios if bio.reads)
     if not blocks.ahead:
         return Accesses(tuple(bios), total)
@@ -88,22 +88,38 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 
 class _VolumePlaces:
-    """The places of sectors on the disks, if the file system is on layers. ``places`` has each sector that was read on
-    the layers' device. It maps the sector to the sector of the disks that had the data."""
+    """The places of sectors on the disks, if the file system is on layers. It maps each sector that was read on the
+    layers' device to the sector of the disks that had the data.
+
+    A layer may let another task send the bios, after further reads have come. RAID 5 without a disk does so: its task
+    reads other disks to compute the data. bob knows the bios of a read only if all bios up to the next read are
+    together as long as the read. If an earlier read lacked bios, then the task of the read itself must have sent
+    them."""
 
     def __init__(self) -> None:
-        self.places: dict[int, int] = {}
+        self._places: dict[int, int] = {}
         self._read = VolumeRead(0, 0)
         self._parts: list[int] = []
+        self._tasks: set[int] = set()
+        self._owed = False  # whether an earlier read lacks bios, which may still come
 
     def queued(self, read: VolumeRead) -> None:
-        self._read, self._parts = read, []
+        self._settle()
+        self._read, self._parts, self._tasks = read, [], set()
 
     def passed_on(self, bio: Bio) -> None:
-        if bio.reads and len(self._parts) < self._read.sectors:
+        if bio.reads:
             self._parts += range(bio.sector, bio.sector + bio.sectors)
-            if len(self._parts) == self._read.sectors:
-                self.places.update(enumerate(self._parts, self._read.sector))
+            self._tasks.add(bio.task)
+
+    def places(self) -> dict[int, int]:
+        self._settle()
+        return self._places
+
+    def _settle(self) -> None:
+        if len(self._parts) == self._read.sectors and not (self._owed and self._tasks != {self._read.task}):
+            self._places.update(enumerate(self._parts, self._read.sector))
+        self._owed = self._owed or len(self._parts) < self._read.sectors
 
 
 class _Blocks:

@@ -13,17 +13,22 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Bio(NamedTuple):
+    """A bio to the device below all layers. ``task`` is the number of the task that sent it, if the file system is on
+    layers (device-mapper or md devices); otherwise it is 0."""
+
     reads: bool
     sector: int
     sectors: int
+    task: int = 0
 
 
 class VolumeRead(NamedTuple):
-    """A read of the device that the layers (device-mapper or md) make. The kernel translates the read into bios to the
-    disks, which follow in the trace."""
+    """A read of the device that the layers (device-mapper or md) make. The task with the number ``task`` sent it. The
+    kernel translates the read into bios to the disks, which follow in the trace."""
 
     sector: int
     sectors: int
+    task: int = 0
 
 
 class ReadAhead(NamedTuple):
@@ -89,11 +94,13 @@ def _bio(fields: Fields) -> _Decode:
 
 
 def _bio_on_layers(fields: Fields, disk: int) -> _Decode:
-    device, of_disk = _unpacker(fields, "dev", "sector", "nr_sector"), _bio(fields)
+    unpack, kind = _unpacker(fields, "common_pid", "dev", "sector", "nr_sector"), fields["rwbs"][0]
 
     def decode(pages: bytes, place: int) -> AccessEvent | None:
-        number, sector, sectors = device(pages, place)
-        return of_disk(pages, place) if number == disk else VolumeRead(sector, sectors)
+        task, number, sector, sectors = unpack(pages, place)
+        if number == disk:
+            return Bio(pages[place + kind] == ord("R"), sector, sectors, task)
+        return VolumeRead(sector, sectors, task)
 
     return decode
 

@@ -22,7 +22,7 @@ from .traces import DISK, FORMATS, LAYOUTS, data, entry, events, page, pages
 
 NUMBERS = st.integers(0, 2**64 - 1)
 EVENTS = st.one_of(
-    st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1)),
+    st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1), st.just(0)),
     st.builds(Lookup, NUMBERS),
     st.builds(ReadAhead, st.lists(NUMBERS, max_size=8).map(tuple), st.sampled_from([1, 2, 8])),
     st.builds(JournalRead, st.booleans()),
@@ -62,7 +62,7 @@ def test_a_page_travels_without_the_room_that_is_left_in_it(found: list[AccessEv
 
 
 ALIKE = st.one_of(
-    st.lists(st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1)), min_size=1, max_size=30),
+    st.lists(st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1), st.just(0)), min_size=1, max_size=30),
     st.lists(st.builds(Lookup, NUMBERS), min_size=1, max_size=30),
 )
 
@@ -80,7 +80,11 @@ def test_events_of_one_kind_are_found_whatever_one_thing_is_between(
     assert Decoder(LAYOUTS).events(used(page(entries))) == found
 
 
-@given(st.lists(st.one_of(EVENTS, st.builds(VolumeRead, NUMBERS, st.integers(1, 2**32 - 1))), max_size=20))
+SPAN = NUMBERS, st.integers(1, 2**32 - 1), st.integers(0, 2**22)
+ON_LAYERS = st.one_of(EVENTS, st.builds(VolumeRead, *SPAN), st.builds(Bio, st.booleans(), *SPAN))
+
+
+@given(st.lists(ON_LAYERS, max_size=20))
 def test_on_layers_a_bio_to_another_device_is_to_what_they_make(found: list[AccessEvent]) -> None:
     whole = used(page([entry(data(event)) for event in found]))
     assert Decoder(LAYOUTS, DISK).events(whole) == found
@@ -357,6 +361,31 @@ def test_what_reads_more_than_it_was_asked_for_uses_all_of_it() -> None:
     place = found.index(VolumeRead(112, 8))
     found.insert(place + 1, Bio(True, 4000, 1))
     assert {112, 4000} <= {bio.sector for bio in accesses(found).bios}
+
+
+RA = VolumeRead(96, 8, 1)  # block 12, which recovery needs
+UNUSED = (*[Lookup(14)] * 3, ReadAhead((14,), 8), VolumeRead(112, 8, 1))
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        # RAID 5 without a disk: its task (2) sends the bios of both reads later.
+        [Lookup(12), RA, *UNUSED, Bio(True, 896, 8, 2), Bio(True, 912, 8, 2)],
+        [Lookup(12), RA, *UNUSED, Bio(True, 896, 8, 2), VolumeRead(200, 8, 1), Bio(True, 912, 8, 2)],
+        # A layer reads its own map (4000) to know where the block is.
+        [*UNUSED, Bio(True, 4000, 8, 2), Bio(True, 912, 8, 2), Lookup(12), RA, Bio(True, 896, 8, 1)],
+    ],
+)
+def test_what_another_task_reads_later_is_not_taken_for_the_last_read(trace: list[AccessEvent]) -> None:
+    """Block 14 was read ahead and not used; what is read for block 12, or for the layer itself, counts."""
+    assert {bio.sector for bio in accesses(trace).bios} >= {896, *([4000] if Bio(True, 4000, 8, 2) in trace else [])}
+
+
+def test_a_read_that_needs_no_disk_leaves_the_bios_of_later_reads_known() -> None:
+    """A thin device has blocks that are nowhere: they are zeros."""
+    alone = [VolumeRead(640, 8, 1), *UNUSED, Bio(True, 912, 8, 1), RA, Bio(True, 896, 8, 1)]
+    assert [bio.sector for bio in accesses(alone).bios] == [896]
 
 
 def test_what_was_read_before_the_layers_worked_is_no_part_of_them() -> None:

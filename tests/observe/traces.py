@@ -16,7 +16,10 @@ _EVENT = re.compile(
     rb"|(?P<begin>jread): "
     rb"|(?P<end>jread_end): "
 )
-_COMMON = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+_COMMON = (
+    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+)
 _AHEAD = ("n 16 4", "wait 20 1", "size 21 4", *(f"b{number} {25 + 8 * number} 8" for number in range(8)))
 _FIELDS = {
     "block_bio_queue": ("dev 8 4", "sector 16 8", "nr_sector 24 4", "rwbs[8] 28 8", "comm[16] 36 16"),
@@ -39,7 +42,7 @@ FORMATS = {name: _format(name) for name in _FIELDS}
 LAYOUTS = {
     name: {
         "id": _NUMBERS[name],
-        "fields": {"common_type": [0, 2]}
+        "fields": {"common_type": [0, 2], "common_pid": [4, 4]}
         | {
             word.partition("[")[0]: [int(offset), int(size)]
             for word, offset, size in (field.split() for field in fields)
@@ -75,7 +78,8 @@ def data(event: AccessEvent) -> bytes:
     if isinstance(event, Bio | VolumeRead):
         kind = b"RA" if isinstance(event, VolumeRead) or event.reads else b"WFS"
         device = VOLUME if isinstance(event, VolumeRead) else DISK
-        return struct.pack("<HHiIxxxxQI8s16s", _NUMBERS["block_bio_queue"], 0, 7, device, *event[-2:], kind, b"Rx")
+        number, span = _NUMBERS["block_bio_queue"], (event.sector, event.sectors)
+        return struct.pack("<HHiIxxxxQI8s16s", number, 0, event.task, device, *span, kind, b"Rx")
     if isinstance(event, Lookup):
         return struct.pack("<HHiQQ", _NUMBERS["lookup"], 0, 7, 2**64 - 9, event.block)
     if isinstance(event, ReadAhead):
