@@ -71,6 +71,7 @@ def explore(
         else:
             exploration.mount_each()
     except (GuestLost, AgentBroken, UsageError) as failure:
+        exploration.drop_uncontrolled()
         return exploration.observed(what_happened(failure), died=isinstance(failure, GuestLost))
     except Misprediction as wrong:
         return exploration.observed(str(wrong), final=True)
@@ -93,6 +94,7 @@ class _WorkloadExploration:
     # Before all states are settled, the last predictions lack a control. So each state then represents only itself.
     counts: StateCounts = field(default_factory=StateCounts)
     is_complete: bool = False
+    is_controlled: bool = False  # a guest has recovered the states that show violations
     search: StateSearch | None = None
     closer: Examination = NOT_EXAMINED
     unknown_torn: tuple[CauseCount, ...] = ()
@@ -132,12 +134,20 @@ class _WorkloadExploration:
         if self.evidence is not None and (only := sorted(rounds.mounts.only_on_host)):
             shown = set(self.evidence(self.observed()))
             rounds.control([n for n in only if self.plan.in_whole(rounds.ledger.states[n]) in shown])
+        self.is_controlled = True
+
+    def drop_uncontrolled(self) -> None:
+        """After a failure, drop the outcomes that rest on the host's word, unless the guest has already recovered the
+        states that show violations."""
+        if self.rounds is not None and self.rounds.mounts.only_on_host and not self.is_controlled:
+            self.rounds.mounts.believe_own()
 
     def mount_each(self) -> None:
         search = self.plan.search(self.effort.budget, self.effort.seed)
         _session, rounds = self._begin()
         _observe_all(rounds, (candidate.state for candidate in search))
         rounds.settle()
+        self._control_evidence(rounds)
         self.search = search
 
     def _begin(self, disks: Disks | None = None, **traced: Any) -> tuple[Session, Rounds]:

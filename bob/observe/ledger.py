@@ -109,12 +109,14 @@ class LedgerMounts:
             answers.update(zip(fresh, found, strict=True))
         self.mounted.update(batch)
         self.here.update(fresh)
-        for number in fresh:
+        for number in batch:
             if answers[number].on_host:
-                self.on_host.add(number)
                 self.only_on_host.add(number)
             else:
                 self.only_on_host.discard(number)
+        for number in fresh:
+            if answers[number].on_host:
+                self.on_host.add(number)
             if (complaint := answers[number].complaint) is not None:
                 self.complaints[number] = complaint
             if number in keys and (sight := self._session.sight(answers[number])) is not None:

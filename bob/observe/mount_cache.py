@@ -17,11 +17,12 @@ from bob.observe.observation import OutcomeTable, split
 class CachedMount:
     """The result of the mount of a disk, compressed. bob caches only disks that mount without a repair. ``found`` is
     the outcome as JSON. In this JSON, an index into ``chunks`` stands for each content of a file. ``accesses`` are the
-    reads and writes of the disk."""
+    reads and writes of the disk. ``on_host`` is True if the host ran the file system's check, and no guest did."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
     packed_accesses: bytes
+    on_host: bool = False
 
     @property
     def chunks(self) -> list[bytes]:

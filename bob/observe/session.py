@@ -223,10 +223,11 @@ class Session:
         """Return the part of a mounted state that sessions for other workloads may use. Return None if the kernel read
         blocks ahead. In that case, this session knows whether recovery used the sectors that this session watches, but
         does not know it for other sectors. So sessions that watch other sectors cannot predict from the state."""
-        return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
+        sight = None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
+        return sight and replace(sight, on_host=mounted.on_host)
 
     def recall(self, sight: CachedMount) -> MountedState:
-        return MountedState(self._gathering.recalled(sight), sight.accesses)
+        return MountedState(self._gathering.recalled(sight), sight.accesses, on_host=sight.on_host)
 
     def _ask(
         self,

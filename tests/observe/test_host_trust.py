@@ -1,0 +1,132 @@
+"""A host whose check lies about one disk, so rarely that a sample misses it: what bob must not claim all the same."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import samples_of_runs as samples
+from bob.agent.client import AgentBroken
+from bob.crash.state import CrashState
+from bob.errors import BobError
+from bob.observe.effort import Effort
+from bob.observe.explore import explore
+from bob.observe.host_checks import HostCheckers
+from bob.observe.mount_cache import Sights
+from bob.observe.observations import Observations
+from bob.trace.model import SECTOR_BYTES
+from mediums import image_of
+
+from .test_explore import DATA, LOSS, FakeAgent
+
+CONFIGURATION = replace(
+    samples.CONFIGURATION, fs=replace(samples.CONFIGURATION.fs, check=("fsck", "DEVICE"), check_on_host=True)
+)
+LIE = b"lie!" * (SECTOR_BYTES // 4)
+
+pytestmark = pytest.mark.usefixtures("one_each")
+
+
+@pytest.fixture
+def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One control of each kind, as with three of each all nine states would be mounted."""
+    monkeypatch.setattr("bob.observe.controls.LEAST", 1)
+
+
+class Guest(FakeAgent):
+    """Its check changes nothing."""
+
+    def observe(self, blob: bytes, checks: bool = True, **arguments: Any) -> tuple[dict[str, Any], bytes]:
+        del checks
+        return super().observe(blob, **arguments)
+
+
+class Host(FakeAgent):
+    """A sandbox, whose check also changes nothing, but for the disk ``lies``: there it overwrites the data."""
+
+    def __init__(self, lies: bytes = b"") -> None:
+        super().__init__()
+        self.lies_about = lies
+        self.disks: list[bytes] = []
+
+    def recover_prepare(
+        self, blob: bytes, base: str, check: list[str], floor: list[int]
+    ) -> tuple[dict[str, Any], bytes]:
+        assert base in self.bases
+        assert check == ["fsck", "DEVICE"]
+        self.payload = blob
+        self.image = bytearray(image_of(samples.BASE))
+        self.put(self.image, floor)
+        return {}, b""
+
+    def recover(self, blob: bytes, states: list[list[int]]) -> tuple[dict[str, Any], bytes]:  # type: ignore[override]
+        self.payload += blob
+        digests, changed, data = list[str](), list[list[list[int]]](), b""
+        for runs in states:
+            image = self.built(runs)
+            self.disks.append(bytes(image))
+            is_lie = bytes(image) == self.lies_about
+            changed.append([[DATA, 1]] if is_lie else [])
+            if is_lie:
+                image[DATA * SECTOR_BYTES : (DATA + 1) * SECTOR_BYTES] = LIE
+                data += LIE
+            digests.append(hashlib.sha256(image).hexdigest())
+        everything = [1, 0, len(self.image) // SECTOR_BYTES]  # one read, so that bob predicts nothing
+        return {"digests": digests, "accesses": [everything] * len(states), "changed": changed}, data
+
+
+def lying(seen: Observations) -> set[CrashState]:
+    """The states whose outcome is the lie. A claim that it breaks would have one of them as its evidence."""
+    return {one.state for one in seen.states if one.outcome is not None and is_lie(seen, one.outcome)}
+
+
+def is_lie(seen: Observations, outcome: int) -> bool:
+    tree = seen.findings.observation(outcome).tree or {}
+    return tree["/x"].content[DATA * SECTOR_BYTES :].startswith(b"lie!")  # type: ignore[index]
+
+
+def nothing(_seen: Observations) -> set[CrashState]:
+    return set()
+
+
+def explored(host: Host, sights: Sights | None, evidence: Any, guest: FakeAgent | None = None) -> Observations:
+    checkers = HostCheckers(host, lambda _reason: None)  # type: ignore[arg-type]
+    agent: Any = guest or Guest()
+    return explore(agent, CONFIGURATION, samples.plan(), Effort(100, 1), int, sights, checkers, evidence)
+
+
+def missed() -> Iterator[tuple[bytes, Sights]]:
+    """The disks that a host may lie about without notice, with what a workload then leaves for others."""
+    host = Host()
+    assert explored(host, {}, nothing).lost is None
+    for disk in sorted(set(host.disks)):
+        sights: Sights = {}
+        if explored(Host(disk), sights, nothing).lost is None:
+            yield disk, sights
+
+
+def test_a_lie_that_another_workload_remembers_is_no_evidence() -> None:
+    noticed = 0
+    for disk, sights in missed():
+        seen = explored(Host(disk), sights, lying)
+        assert not lying(seen), "a guest recovers the evidence, though the disk was mounted before"
+        noticed += seen.lost is not None
+    assert noticed
+
+
+@pytest.mark.parametrize("failure", [LOSS, AgentBroken("the agent failed")])
+def test_a_lie_is_no_evidence_if_the_guest_fails_before_it_controls_it(failure: BobError) -> None:
+    believed = 0
+    for disk, _sights in missed():
+        for fails in range(3, 20):
+            guest = Guest(fails, failure)
+            seen = explored(Host(disk), None, lying, guest)
+            believed += sum(one.outcome is not None for one in seen.states)
+            if guest.left < 0:
+                assert seen.lost is not None
+                assert not lying(seen), f"request {fails} fails"
+    assert believed
