@@ -79,7 +79,11 @@ def test_the_second_disk_of_a_linear_device_begins_where_the_first_ends(recordin
     assert found(first) == expected(WORKLOAD, 0)
 
 
-@pytest.mark.parametrize("subject", [STRIPED, LINEAR, RAID1], ids=lambda subject: subject.layers[-1].name)
+@pytest.mark.parametrize(
+    "subject",
+    [STRIPED, pytest.param(LINEAR, marks=pytest.mark.long), RAID1],
+    ids=lambda subject: subject.layers[-1].name,
+)
 def test_crash_states_of_two_disks_are_explored(recording: Inhabited, observing: Inhabited, subject: Subject) -> None:
     taken = take(recording.agent, WORKLOAD, subject)
     observed = explore(observing.agent, subject, taken.plan, Effort(40, 1, audit=1.0), lambda _: None)

@@ -29,7 +29,9 @@ def answers(out: Path, stack: str) -> dict[str, Answer]:
     return {cell.name.removeprefix("my-"): cell for cell in result.subjects[0].answers}
 
 
-@pytest.mark.parametrize("stack", ["linear", "striped", "raid1"])
+@pytest.mark.parametrize(
+    "stack", [*(pytest.param(stack, marks=pytest.mark.long) for stack in ("linear", "striped")), "raid1"]
+)
 def test_two_disks_answer_as_one_does(tmp_path: Path, stack: str) -> None:
     """A sector is written whole on each disk, and a block is not; a stripe or a mirror changes nothing about that."""
     run = tmp_path / "run"
