@@ -11,7 +11,8 @@ from pathlib import Path
 from bob.apm.dependencies import Graph, graph_of_workload
 from bob.apm.readings import Constraint, ObservationReader
 from bob.catalogue.request import request_from_json
-from bob.claim.property.judged_case import JudgedCase, inodes_of_things
+from bob.claim.property.judged_case import JudgedCase
+from bob.claim.property.readings import inodes_of_things
 from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.observe.observation import Observation

@@ -13,9 +13,9 @@ from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.micro import Workings
 from bob.catalogue.request import request_from_json
 from bob.claim.property.calls import call_of, target_of
-from bob.claim.property.judged_case import inodes_of_things
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.presence import Oracle
+from bob.claim.property.readings import inodes_of_things
 from bob.claim.property.rules import Property, Question, Rule, violation
 from bob.claim.property.subjects import Effect
 from bob.crash.case import Case

@@ -19,6 +19,7 @@ from bob.claim.idempotence import IDEMPOTENT, Idempotent, judged
 from bob.claim.mounting import Sound, unmountable
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
+from bob.claim.property.readings import OutcomeReadings
 from bob.claim.property.rules import Property
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
@@ -95,13 +96,15 @@ class Column:
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
-    def add(self, case: Case, observed: Observations) -> None:
+    def add(self, case: Case, observed: Observations, readings: OutcomeReadings | None = None) -> None:
+        """Judge the workload of ``case`` by each property that it tests. ``readings`` has what the oracle has read in
+        some outcomes of ``observed`` already (None: nothing)."""
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
             self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest started it again")
         try:
-            bench = JudgedCase.of(case, observed)
+            bench = JudgedCase.of(case, observed, readings)
         except Exception as broken:
             self.broke(workload, broken)
             return

@@ -20,6 +20,7 @@ from functools import partial
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost
 from bob.claim.property.judged_case import evidence_states, judge_of_mixtures
+from bob.claim.property.readings import OutcomeReadings
 from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
@@ -82,8 +83,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ExploredCase:
+    """A recorded workload with its observations. ``readings`` has what the oracle has read in some of them already
+    (None: nothing)."""
+
     case: Case
     observed: Observations
+    readings: OutcomeReadings | None = None
 
 
 def may_wait(case: Case, others: Sequence[Case]) -> bool:
@@ -267,14 +272,17 @@ class _ObservationJob(_WorkloadJob):
     verb = "observed"
     case: Case | None = None
     _seen: Observations | None = None
+    _readings: OutcomeReadings | None = None
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task = self._task
         case = self.case = self.case or task.run.case(self._folder, task.configuration, task.model)
-        effort = replace(task.effort, mixing=judge_of_mixtures(case))
+        readings = OutcomeReadings.of(case)
+        effort = replace(task.effort, mixing=judge_of_mixtures(case.workload, readings))
         checkers = self._pipeline.checkers() if task.configuration.fs.check_on_host else None
-        evidence = None if checkers is None else partial(evidence_states, case, task.properties)
+        evidence = None if checkers is None else partial(evidence_states, case, readings, task.properties)
         self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights, checkers, evidence)
+        self._readings = readings
         if self._seen.died:
             raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None
@@ -293,5 +301,6 @@ class _ObservationJob(_WorkloadJob):
 
     def _keep(self, case: Case, seen: Observations) -> None:
         kept = self._task.run.keep_observed(self._folder, self._workload, seen, self.first_loss)
+        readings, self._readings = self._readings, None
         self.case = self._seen = None  # both may be large
-        self._finish(ExploredCase(case, kept))
+        self._finish(ExploredCase(case, kept, readings))

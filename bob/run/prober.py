@@ -220,7 +220,7 @@ class Prober:
         if (item := self.pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)
         elif isinstance(item, ExploredCase):
-            column.add(item.case, item.observed)
+            column.add(item.case, item.observed, item.readings)
             return item.case.recording.log_bytes
         else:
             column.refuse(workload, item.reason, item.fall)

@@ -10,8 +10,8 @@ import pytest
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.contents import FileStory
-from bob.claim.property.judged_case import inodes_of_things
 from bob.claim.property.presence import Oracle, Reading
+from bob.claim.property.readings import inodes_of_things
 from bob.claim.property.rules import is_broken, questions, violation
 from bob.observe.observation import Node, Observation, Presence
 from bob.trace.recording import InodeStatus

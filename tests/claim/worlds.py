@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from bob.claim.property.judged_case import inodes_of_things
 from bob.claim.property.presence import Oracle
+from bob.claim.property.readings import inodes_of_things
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
 from bob.workload.history import FileKind, History

@@ -14,7 +14,8 @@ from inline_snapshot import snapshot
 from bob.answer.answer import ByRecording
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import EffectExtent
-from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict, inodes_of_things
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
+from bob.claim.property.readings import inodes_of_things
 from bob.claim.property.rules import Property, Rule
 from bob.claim.property.vocabulary import Call
 from bob.claim.verdict import Verdict

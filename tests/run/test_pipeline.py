@@ -20,6 +20,7 @@ import samples_of_runs as samples
 from bob.agent.client import AgentBroken, what_happened
 from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.claim.property.judged_case import judge_of_mixtures
+from bob.claim.property.readings import OutcomeReadings
 from bob.crash import case
 from bob.crash.device import DeviceModel
 from bob.errors import (
@@ -192,7 +193,7 @@ def test_mixtures_are_judged_unless_crashes_come_after_a_return(world: World, tm
     assert not effort.mixing(nothing, everything)
     assert not effort.mixing(nothing, refused)
     assert not effort.mixing(refused, refused)
-    assert judge_of_mixtures(samples.case(returned)) is None
+    assert judge_of_mixtures(returned, OutcomeReadings.of(samples.case(returned))) is None
 
 
 @pytest.mark.parametrize("loss", [None, LOSS])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from bob.claim.property.presence import Oracle
+from bob.claim.property.readings import OutcomeReadings
 from bob.claim.property.rules import (
     Property,
     Question,
@@ -28,7 +28,6 @@ from bob.observe.observation import Observation, Presence
 from bob.observe.observations import ExploredState, MixedStates, Observations
 from bob.observe.unknown_torn import MOST, CauseCount, TornCause
 from bob.trace.recording import Statuses
-from bob.workload.history import History
 from bob.workload.operations import At, Workload
 from bob.workload.simulation import simulate
 
@@ -69,7 +68,8 @@ class JudgedCase:
     only in sectors of file data (:mod:`bob.observe.mixtures`). The coverage of a property includes the number of these
     states only if the property holds, and if bob can judge it by pairs of sectors. ``unknown_torn`` has the causes why
     torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two mappings each,
-    whose keys are names. The first mapping is from before the operations, and the second from after them.
+    whose keys are names. The first mapping is from before the operations, and the second from after them. ``readings``
+    has what the oracle has read in some of ``observations`` already (None: nothing).
 
     Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
     state ``complete``, which has every write, all operations must be there. bob checks the state ``complete`` only if
@@ -88,21 +88,18 @@ class JudgedCase:
         statuses: Sequence[Statuses] = (),
         mixtures: Sequence[MixedStates] = (),
         unknown_torn: Sequence[CauseCount] = (),
+        readings: OutcomeReadings | None = None,
     ) -> None:
         self.workload = workload
-        self.history, _setup, _performed = simulate(workload)
-        self.oracle = Oracle(self.history, inodes_of_things(self.history, *inodes), statuses)
+        readings = readings or OutcomeReadings(workload, inodes, statuses)
+        self.history, self.oracle = readings.history, readings.oracle
         self._states = states
         self._mixtures = mixtures
         self._unknown_torn = unknown_torn
         self._lost = lost
         self._observations = observations
         # A state that does not mount belongs to no row of the table: it has a finding of its own.
-        self._readings = {
-            number: self.oracle.read(observation)
-            for number, observation in enumerate(observations)
-            if observation.mounted
-        }
+        self._readings = readings.read(observations)
         self.coverage = judged_states(coverage, states, self._readings)
         self._outcomes = outcomes = {seen.state: seen.outcome for seen in states}
         self.distrust: str | None = None
@@ -112,7 +109,7 @@ class JudgedCase:
             self._control(outcomes.get(complete), "with every write there", _MISSING, must=True)
 
     @classmethod
-    def of(cls, case: Case, observed: Observations) -> JudgedCase:
+    def of(cls, case: Case, observed: Observations, readings: OutcomeReadings | None = None) -> JudgedCase:
         return cls(
             case.workload,
             case.inodes,
@@ -124,6 +121,7 @@ class JudgedCase:
             case.statuses,
             observed.mixtures,
             observed.unknown_torn,
+            readings,
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
@@ -266,37 +264,29 @@ class JudgedCase:
         return is_clear(broken[seen.outcome], self._readings[seen.outcome])
 
 
-def evidence_states(case: Case, properties: Sequence[Property], observed: Observations) -> set[CrashState]:
+def evidence_states(
+    case: Case, readings: OutcomeReadings, properties: Sequence[Property], observed: Observations
+) -> set[CrashState]:
     """Return the crash states that best show which ``properties`` are broken: one state for each broken property.
-    ``observed`` has the observations of ``case``."""
-    bench = JudgedCase.of(case, observed)
+    ``observed`` has the observations of ``case``, and ``readings`` the readings of some of them."""
+    bench = JudgedCase.of(case, observed, readings)
     judged = (bench.judge(prop) for prop in properties)
     return {said.evidence.state for said in judged if said is not None and said.evidence is not None}
 
 
-def judge_of_mixtures(case: Case) -> Callable[[Observation, Observation], bool] | None:
+def judge_of_mixtures(
+    workload: Workload, readings: OutcomeReadings
+) -> Callable[[Observation, Observation], bool] | None:
     """Return a function that decides about two observations. It returns whether bob can judge all mixtures of the two
     by pairs of sectors. A mixture has, for each sector of file data, the bytes of one observation or of the other.
-    Return None if all crashes of this workload come after a call's return, since bob cannot judge mixtures of such a
+    Return None if all crashes of ``workload`` come after a call's return, since bob cannot judge mixtures of such a
     workload."""
-    if case.workload.at is not At.ANY:
+    if workload.at is not At.ANY:
         return None
-    history, _setup, _performed = simulate(case.workload)
-    oracle = Oracle(history, inodes_of_things(history, *case.inodes), case.statuses)
+    oracle = readings.oracle
     return lambda one, other: one.mounted and other.mounted and oracle.is_mixed_by_sectors(one, other)
 
 
 _THERE = (Presence.FULL, Presence.PARTIAL)
 _MISSING = (Presence.NONE, Presence.PARTIAL)
 _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NONE: "not there"}
-
-
-def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
-    """Return the inode number of each file and directory. ``known`` has two mappings from names to inode numbers: the
-    first is from before the first step of ``history``, and the second from after its last step."""
-    inodes = {}
-    for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
-        for path, identity in step.names.items():
-            if path in numbers:
-                inodes[identity] = numbers[path]
-    return inodes

@@ -7,8 +7,9 @@ from typing import Any, Self
 
 from bob.claim.claim import NEWER, BrokenClaim, Context, Judgeable, PropertyLookup, View
 from bob.claim.property.declaration import PropertyDocument
-from bob.claim.property.judged_case import JudgedCase, inodes_of_things
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.property.presence import Oracle
+from bob.claim.property.readings import inodes_of_things
 from bob.claim.property.rules import Property, Question, Violation, violation
 from bob.claim.property.sentence import of_question
 from bob.claim.property.vocabulary import row_of_today
