@@ -135,7 +135,9 @@ def operations_in(data: bytes) -> frozenset[int]:
                 numbers |= _scattered(data[max(start - CELL_BYTES, 0) : position + CELL_BYTES])
             start = position + length
         position += length or _SECTOR_BYTES
-    return frozenset(numbers | _scattered(data[max(start - CELL_BYTES, 0) :]))
+    if start < len(data):  # otherwise whole sectors cover all of ``data``
+        numbers |= _scattered(data[max(start - CELL_BYTES, 0) :])
+    return frozenset(numbers)
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
