@@ -49,10 +49,18 @@ class HostCheckers:
 
 
 class HostRecovery:
-    """The recovery of one workload's crash states on the host, by the agent of ``checkers``."""
+    """The recovery of one workload's crash states on the host, by the agent of ``checkers``. ``clock`` is the time that
+    the check sees: the time of the guest that mounts the recovered states (seconds since 1970)."""
 
     def __init__(
-        self, checkers: HostCheckers, subject: Subject, base: Base, floor: Sequence[ByteRun], payload: bytes
+        self,
+        checkers: HostCheckers,
+        subject: Subject,
+        base: Base,
+        floor: Sequence[ByteRun],
+        payload: bytes,
+        *,
+        clock: int,
     ) -> None:
         self._checkers = checkers
         self._sent = len(payload)
@@ -66,6 +74,7 @@ class HostRecovery:
                 base=base.name,
                 check=list(subject.fs.check),
                 floor=[number for run in floor for number in run],
+                clock=clock,
                 blob=payload,
             )
         except (GuestLost, AgentBroken, UsageError) as failure:

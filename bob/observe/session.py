@@ -77,9 +77,6 @@ class Session:
         checkers: HostCheckers | None = None,
     ) -> None:
         self._agent = agent
-        self._host: HostRecovery | None = None
-        if checkers is not None and stretches is None and subject.fs.check_on_host and not subject.layers:
-            self._host = HostRecovery(checkers, subject, base, floor, payload)
         self._by_disk: dict[str, MountedState] = {}
         self._watched = None if watched is None else frozenset(watched)
         self._stretches = stretches
@@ -105,6 +102,9 @@ class Session:
             blob=payload,
         )
         self._decoder = Decoder(prepared["events"], prepared["disk"])
+        self._host: HostRecovery | None = None
+        if checkers is not None and stretches is None and subject.fs.check_on_host and not subject.layers:
+            self._host = HostRecovery(checkers, subject, base, floor, payload, clock=prepared["clock"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
         """Return the outcome of each state. The guest gets the part of ``payload`` that is new since the last call.

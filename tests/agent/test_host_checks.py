@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from bob.agent.client import Agent
+from bob.agent.inside.devices import EPOCH
 from bob.crash.plan import Plan
 from bob.image import ensure, unpacked
 from bob.observe.effort import Effort
@@ -16,6 +17,7 @@ from bob.observe.observations import Observations
 from bob.sandbox.agents import sandbox
 from bob.sandbox.bubblewrap import owner
 from bob.subject import configuration
+from bob.trace.model import SECTOR_BYTES
 
 from .conftest import Inhabited
 from .test_predict import shown
@@ -24,6 +26,9 @@ from .workloads import Taken, observe, take, workload
 pytestmark = pytest.mark.vm
 
 BUDGET = 60
+SUPERBLOCK = 2  # sector
+DAY = 24 * 3600
+LAST_WRITE = 0x30  # the place of s_wtime in the superblock
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +47,17 @@ class Counting:
 
     def __init__(self, agent: Agent, *, lies: bool = False) -> None:
         self.agent, self.lies, self.states = agent, lies, 0
+        self.checked: set[int] = set()  # times of a check, as superblocks say
 
     def ask(self, do: str, **asked: object) -> object:
         header, data = self.agent.ask(do, **asked)  # type: ignore[arg-type]
         self.states += len(header.get("digests", ()))
+        position = 0
+        for sector, count in (run for one in header.get("changed", ()) for run in one):
+            if sector <= SUPERBLOCK < sector + count:
+                at = position + (SUPERBLOCK - sector) * SECTOR_BYTES + LAST_WRITE
+                self.checked.add(int.from_bytes(data[at : at + 4], "little"))
+            position += count * SECTOR_BYTES
         if self.lies and do == "recover":
             header["changed"] = [[] for _ in header["digests"]]
             data = b""
@@ -60,6 +72,8 @@ def test_a_sandbox_recovers_as_the_guest_does(recording: Inhabited, confined: Ag
     assert found.lost is None
     assert not told
     assert counting.states > 10
+    [checked] = counting.checked
+    assert EPOCH <= checked < EPOCH + DAY, "the guest's time: it has recorded, and this sets its clock"
     states = [one.state for one in found.states]
     for one, mounted in zip(found.states, observe(recording.agent, each, states), strict=True):
         assert one.outcome is not None

@@ -105,7 +105,7 @@ class FakeAgent:
         self.reads = reads
         self.image = bytearray(image_of(samples.BASE))
         self.put(self.image, floor)
-        return {"events": LAYOUTS, "disk": None}, b""
+        return {"events": LAYOUTS, "disk": None, "clock": 0}, b""
 
     def observe(
         self, blob: bytes, states: list[list[int]], audit: bool, lookups: list[int]

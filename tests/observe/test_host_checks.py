@@ -14,6 +14,7 @@ from bob.agent.loss import SandboxLost
 from bob.observe.host_checks import GuestPayload, HostCheckers, HostRecovery
 from bob.trace.model import SECTOR_BYTES
 
+CLOCK = 1_767_225_600
 SECTOR = st.binary(min_size=1, max_size=1).map(lambda letter: letter * SECTOR_BYTES)
 
 
@@ -74,6 +75,7 @@ class FakeSandbox:
         self.blobs.append(blob)
         if do == "recover_prepare":
             assert asked["check"] == ["fsck", "DEVICE"]
+            assert asked["clock"] == CLOCK
             return {}, b""
         count = len(asked["states"])
         header = {"digests": ["d"] * count, "accesses": [[1, 2, 1, 0, 5, 2]] * count, "changed": [[[5, 2]]] * count}
@@ -84,7 +86,7 @@ def recovery(sandbox: FakeSandbox) -> tuple[HostRecovery, HostCheckers, list[str
     told: list[str] = []
     checkers = HostCheckers(sandbox, told.append)  # type: ignore[arg-type]
     subject = replace(samples.CONFIGURATION, fs=replace(samples.CONFIGURATION.fs, check=("fsck", "DEVICE")))
-    return HostRecovery(checkers, subject, samples.BASE, [(0, 0, 1)], b"f" * SECTOR_BYTES), checkers, told
+    return HostRecovery(checkers, subject, samples.BASE, [(0, 0, 1)], b"f" * SECTOR_BYTES, clock=CLOCK), checkers, told
 
 
 def test_what_the_program_read_and_changed_comes_back() -> None:

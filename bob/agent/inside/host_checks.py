@@ -5,7 +5,6 @@ read and wrote, so a guest need only mount the result."""
 from __future__ import annotations
 
 import hashlib
-import time
 from bisect import bisect_right
 from itertools import chain
 
@@ -24,14 +23,17 @@ _checks: HostChecks | None = None
 class HostChecks:
     """The recovery of the crash states of one workload. ``base`` names the image of the disk before the workload, and
     ``check`` is the program's command. ``payload`` is the data of all writes of the workload. ``floor`` has the writes
-    that all crash states share, as a flat list of (sector, sector in the payload, sectors)."""
+    that all crash states share, as a flat list of (sector, sector in the payload, sectors). ``clock`` is the time that
+    the program sees (seconds since 1970)."""
 
-    def __init__(self, base: str, check: list[str], floor: list[int], payload: bytes) -> None:
+    def __init__(self, base: str, check: list[str], floor: list[int], clock: int, payload: bytes) -> None:
         self.payload = memoryview(payload)
         self._medium = medium.medium_with(base)
         self._command = with_device(check, self._medium.work_path)
-        # All states get the same time, so that equal repairs are equal on the disk.
-        self._environment = {**plain_environment(), "E2FSPROGS_FAKE_TIME": str(int(time.time()))}
+        # All states get the same time, so that equal repairs are equal on the disk. It is not the host's time: e2fsck
+        # repairs a superblock whose times are in the future. (It takes its time from E2FSCK_TIME, and its library
+        # takes it from the other variable.)
+        self._environment = {**plain_environment(), **dict.fromkeys(("E2FSCK_TIME", "E2FSPROGS_FAKE_TIME"), str(clock))}
         self._process = TracedProcess(self._medium.work_path, self._medium.length)
         self._floor = list(zip(floor[::3], floor[2::3]))
         self._before = [(sector, self._medium.pristine.get(sector, count)) for sector, count in self._floor]
@@ -95,14 +97,14 @@ class HostChecks:
         return changed
 
 
-def recover_prepare(base: str, check: list[str], floor: list[int], blob: bytes) -> Reply:
+def recover_prepare(base: str, check: list[str], floor: list[int], clock: int, blob: bytes) -> Reply:
     """Prepare to recover the crash states of a workload. The arguments are those of :class:`HostChecks`; ``blob`` is
     the payload."""
     global _checks
     ended, _checks = _checks, None
     if ended is not None:
         ended.close()
-    _checks = HostChecks(base, check, floor, blob)
+    _checks = HostChecks(base, check, floor, clock, blob)
     return {}, b""
 
 

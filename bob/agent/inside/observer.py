@@ -55,6 +55,8 @@ def observe_prepare(
     each stretch. For writes outside of the stretches, a reply has digests. But it lacks digests of writes into
     ``exempt``, a part of the device such as the log. ``stretches`` and ``exempt`` are flat lists of first sector and
     number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
+
+    In the reply, ``clock`` is the guest's time (seconds since 1970). A check on the host must see the same time.
     """
     global session, scratch
     end_session()
@@ -64,7 +66,8 @@ def observe_prepare(
         end_scratch()
     scratch = scratch or Scratch(over, reads, *made_of)
     session = StateSession(scratch, crashed, blob, floor, stretches, exempt, closely=closely)
-    return {"events": scratch.layouts, "disk": kernel_device(scratch.disk.device) if crashed.layers else None}, b""
+    disk = kernel_device(scratch.disk.device) if crashed.layers else None
+    return {"events": scratch.layouts, "disk": disk, "clock": session.began // 1_000_000_000}, b""
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes, checks: bool = True) -> Reply:
