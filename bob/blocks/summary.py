@@ -52,7 +52,8 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
         return part.kind, part.what, part.of if owner is None else owner.inode
 
     groups = [(key, list(group)) for key, group in groupby(parts, same)]
-    kind = max((part.kind for part in parts), key=lambda kind: _blocks(one for one in parts if one.kind == kind))
+    kinds = dict.fromkeys(part.kind for part in parts)  # few, while a long write has a part for each block
+    kind = max(kinds, key=lambda kind: _blocks(one for one in parts if one.kind == kind))
     sort = sort_of(kind, next(part.what for part in reversed(parts) if part.kind is kind))
     lines = [_line(group, owner, paths) for (_kind, _what, owner), group in groups]
     whole = "; ".join(lines)

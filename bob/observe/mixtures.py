@@ -25,7 +25,6 @@ ext4 and xfs copy data up to the file's size (filemap_read in mm/filemap.c), and
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -266,12 +265,16 @@ class Mixtures:
         if leaf.outcome not in self._shown:
             self._shown[leaf.outcome] = _ShownData(self._findings, leaf.outcome, self._content)
         shown = self._shown[leaf.outcome]
-        found: dict[tuple[Any, int], list[DataSector]] = defaultdict(list)
-        for place in np.flatnonzero(leaf.places & (alone >= 0)).tolist():
-            if (where := shown.find(composer.content(place, int(leaf.read[place])))) is not None:
-                file, offset = where
-                found[where].append(DataSector(place, int(alone[place]), shown.paths[file], offset))
-        free = [sectors[0] for sectors in found.values() if len(sectors) == 1]
+        found: dict[tuple[Any, int], int | None] = {}  # None: several sectors have the bytes of this place of a file
+        places = np.flatnonzero(leaf.places & (alone >= 0))
+        for place, number in zip(places.tolist(), leaf.read[places].tolist(), strict=True):
+            if (where := shown.find(composer.content(place, number))) is not None:
+                found[where] = None if where in found else place
+        free = [
+            DataSector(place, int(alone[place]), shown.paths[file], offset)
+            for (file, offset), place in found.items()
+            if place is not None
+        ]
         sizes = {paths[0]: shown.sizes[file] for file, paths in shown.paths.items()}
         free = [*free, *self._behind(leaf, free, sizes)]
         # A part of several sectors is there or not as a whole.
@@ -339,7 +342,7 @@ class _ShownData:
     def __init__(self, findings: OutcomeTable, outcome: int, content: Any) -> None:
         self.paths: dict[Any, tuple[str, ...]] = {}
         self.sizes: dict[Any, int] = {}
-        self._whole: dict[bytes, set[tuple[Any, int]]] = defaultdict(set)
+        self._whole: dict[bytes, tuple[Any, int] | None] = {}  # None: several places show these bytes
         self._tails: list[tuple[bytes, Any, int]] = []
         document = json.loads(findings.found[outcome])
         if document["error"] is not None or document["repaired"]:
@@ -356,16 +359,17 @@ class _ShownData:
                 for offset in range(0, len(data), SECTOR_BYTES):
                     shown = data[offset : offset + SECTOR_BYTES]
                     if len(shown) == SECTOR_BYTES:
-                        self._whole[shown].add((file, offset))
+                        self._whole[shown] = None if shown in self._whole else (file, offset)
                     elif len(shown) >= LEAST_SHOWN:
                         self._tails.append((shown, file, offset))
 
     def find(self, data: bytes) -> tuple[Any, int] | None:
         """Return the file and the offset that show a sector with these bytes. Return None if no place shows them, or if
         several do."""
-        found = set(self._whole.get(data, ()))
-        found |= {(file, offset) for shown, file, offset in self._tails if data.startswith(shown)}
-        return found.pop() if len(found) == 1 else None
+        tails = [(file, offset) for shown, file, offset in self._tails if data.startswith(shown)]
+        if data not in self._whole:
+            return tails[0] if len(tails) == 1 else None
+        return None if tails else self._whole[data]
 
 
 def missing_rows(count: int, have: Sequence[int], chance: Random) -> list[int] | None:
