@@ -1,6 +1,6 @@
 """The result of an experiment (``bob.result/2``). Every command of bob that makes an experiment writes a result, and
-every report reads results. docs/formats.md describes the fields. After a release of bob, the names of its fields stay
-the same."""
+every report reads results. docs/formats.md describes the fields. From bob's first release on, the names of a result's
+fields stay the same."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -199,8 +199,9 @@ class SubjectResult:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
 
     def beside_in_words(self) -> Iterator[tuple[str, Way]]:
-        """Yield each way in ``beside`` with a sentence: first "3 crash states could not be mounted", and then each
-        trouble."""
+        """Yield a sentence such as "3 crash states could not be mounted", together with the :class:`Way` that stands
+        for these crash states. If some states do not mount, the first pair is about these. Then there is a pair for
+        each kind of trouble."""
         if (refused := self.unmountable) is not None:
             yield f"{plural(refused.states, 'crash state')} could not be mounted", refused
         for kind, trouble in self.troubles():

@@ -1,4 +1,5 @@
-"""``bob probe``: probes one configuration of a file system. ``bob probe new`` writes an example of a probe file."""
+"""``bob probe``: finds out which persistence properties one configuration of a file system has. ``bob probe new``
+writes an example of a probe file, which declares a property of the user's own and workloads that test it."""
 
 import shlex
 from pathlib import Path

@@ -23,8 +23,8 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 class Plan:
     """The crash states of one trace. ``legal`` has the legal states of whole writes. ``parts`` also has the legal
-    states with torn writes. If the plan is only about crashes in the last part of the trace, ``earlier`` is the number
-    of growth points before that part. A growth point is a time when the set of possible states changes."""
+    states with torn writes. A growth point is a time when the set of possible states changes. If the plan is only about
+    crashes in the last part of the trace, ``earlier`` is the number of growth points before that part."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -77,8 +77,8 @@ class Plan:
         return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
-        """Return the difference between ``state`` and the base, the medium before the recording, as pairs of first
-        sector and data. The writes that are durable in every state come first."""
+        """Return the sectors in which ``state`` differs from the base (the medium before the recording). Each item is a
+        run of sectors: its first sector and its data. The writes that are durable in every state come first."""
         delta = self.composer.delta(state)
         payload = self.composer.payload_since(0)
         return [

@@ -1,6 +1,8 @@
-"""Judge the evidence in a reference again. A reference is a folder with an older result and its witnesses (documents
-about crash states that break a claim), but without the recordings. So bob needs no guest. A witness that lacks the tree
-of files does not change: ``bob replay --update`` mounts its crash state again, and adds the tree."""
+"""Judge the evidence of an older result again, from the result's witnesses alone. A witness is a document about one
+crash state that breaks a claim. It usually has the tree of files that a mount of this state showed. bob judges this
+tree, and so needs no guest. This module does not change a witness that lacks the tree. To add the tree, use ``bob
+replay --update``, which mounts the crash state again. A *reference* is a folder with a result and its witnesses, but
+without the recordings."""
 
 from collections.abc import Callable
 from pathlib import Path

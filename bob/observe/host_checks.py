@@ -36,8 +36,8 @@ class RecoveredState(NamedTuple):
 @dataclass(eq=False)
 class HostCheckers:
     """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs these
-    checks. At the first failure, bob sets ``agent`` to None, and calls ``told`` with the reason. From then on, guests
-    run the checks."""
+    checks. If the agent fails (a check that finds errors is no failure), bob sets ``agent`` to None, and calls ``told``
+    with the reason. From then on, guests run the checks."""
 
     agent: Agent | None
     told: Callable[[str], None]

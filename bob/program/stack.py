@@ -52,8 +52,8 @@ def caller(stack: Sequence[str]) -> str:
 
 
 def function_of(frame: str) -> tuple[str, str]:
-    """Return the file and the function of a frame. If the frame has no function name, return the text of the frame in
-    place of the function."""
+    """Return the binary (a program or library) and the function of a frame. If the frame has no function name, return
+    the text of the frame in place of the function."""
     found = _FRAME.fullmatch(frame)
     return (found["file"], found["symbol"] or frame) if found else ("", frame)
 

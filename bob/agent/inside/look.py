@@ -1,6 +1,7 @@
 """Read a mounted file system: the tree of its names, and the contents of files in chunks. This code runs for every
 crash state, under emulation, so it must be fast. Entries are tuples, because Python hashes tuples fast, and the data of
-a file is hashed only once. The working directory is in the tree, so that the kernel need only walk short paths."""
+a file is hashed only once. The process changes its working directory to directories of the mounted file system, so that
+the kernel need only walk short paths."""
 
 from __future__ import annotations
 
