@@ -1,0 +1,125 @@
+"""Which crash states of a cluster's nodes belong together. A *node* is a member of the cluster. A *cut* names a moment
+for each node: the last that it did before the crash. A cut is *consistent* if each message that was received by the
+receiver's moment was sent by the sender's moment (PACE, section 2.2). The moments of a consistent cut need not be the
+same instant, since messages are slow as they like.
+
+A state of a node is possible at some moments of this node, which form intervals. A tuple has a state for each node. It
+is possible if some consistent cut has, for each node, a moment at which its state is possible."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+NEVER = -1  # a moment before all others: messages have times from 0 on
+
+
+class Message(NamedTuple):
+    """A message between two nodes, which are numbers from 0. ``sent`` and ``received`` are times of one clock."""
+
+    sender: int
+    sent: int
+    receiver: int
+    received: int
+
+
+class Interval(NamedTuple):
+    """The moments from ``first`` to ``last``, which both belong to the interval."""
+
+    first: int
+    last: int
+
+
+class Cuts:
+    """The consistent cuts of ``nodes`` nodes that exchanged ``messages``. If ``messages`` is None, the cuts at one
+    instant: all nodes have the same moment. These are consistent, whatever the messages are."""
+
+    def __init__(self, nodes: int, messages: Iterable[Message] | None) -> None:
+        self.nodes = nodes
+        self._is_instant = messages is None
+        self._received: list[list[int]] = [[] for _ in range(nodes)]
+        self._needed: list[list[tuple[int, ...]]] = [[(NEVER,) * nodes] for _ in range(nodes)]
+        for message in sorted(messages or (), key=lambda one: one.received):
+            self._received[message.receiver].append(message.received)
+            needed = list(self._needed[message.receiver][-1])
+            needed[message.sender] = max(needed[message.sender], message.sent)
+            self._needed[message.receiver].append(tuple(needed))
+        self.earliest = cache(self._earliest)
+
+    def _earliest(self, node: int, moment: int) -> tuple[int, ...]:
+        """Return the earliest moment of each node in a consistent cut where ``node`` has at least ``moment``."""
+        if self._is_instant:
+            return (moment,) * self.nodes
+        found = [NEVER] * self.nodes
+        found[node] = moment
+        changed = {node}
+        while changed:
+            receiver = changed.pop()
+            needed = self._needed[receiver][bisect_right(self._received[receiver], found[receiver])]
+            for sender, least in enumerate(needed):
+                if least > found[sender]:
+                    found[sender] = least
+                    changed.add(sender)
+        return tuple(found)
+
+    def go_together(self, node: int, one: Interval, other: int, another: Interval) -> bool:
+        """Return whether some consistent cut has a moment in the interval ``one`` for ``node``, and a moment in
+        ``another`` for ``other``."""
+        return (
+            self.earliest(node, one.first)[other] <= another.last
+            and self.earliest(other, another.first)[node] <= one.last
+        )
+
+    def allow(self, intervals: Sequence[Interval]) -> bool:
+        """Return whether some consistent cut has a moment in each of ``intervals``, one interval for each node.
+
+        Each message asks something of one sender because of one receiver. So the earliest cut for several nodes is the
+        latest of the earliest cuts for each, and it is enough to look at pairs."""
+        return all(
+            self.go_together(node, one, other, intervals[other])
+            for node, one in enumerate(intervals)
+            for other in range(node + 1)
+        )
+
+
+NodeStates = Sequence[Sequence[Interval]]
+"""The distinct states of a node. Each is given by the intervals of moments at which it is possible."""
+
+
+def possible_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> Iterator[tuple[int, ...]]:
+    """Yield each possible tuple, in lexicographic order. ``states`` has the states of each node, and a tuple has the
+    index of a state for each node."""
+    yield from _Tuples(cuts, states).below((), [])
+
+
+def count_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> int:
+    """Return the exact number of possible tuples."""
+    return sum(1 for _one in possible_tuples(cuts, states))
+
+
+class _Tuples:
+    def __init__(self, cuts: Cuts, states: Sequence[NodeStates]) -> None:
+        self._cuts, self._states = cuts, states
+
+    def below(self, chosen: tuple[int, ...], choices: list[tuple[Interval, ...]]) -> Iterator[tuple[int, ...]]:
+        """Yield the possible tuples that begin with the states ``chosen``. ``choices`` has the choices of an interval
+        for each of these states that some consistent cut allows."""
+        node = len(chosen)
+        if node == len(self._states):
+            yield chosen
+            return
+        for number, intervals in enumerate(self._states[node]):
+            more = [
+                (*before, interval)
+                for before in (choices if chosen else [()])
+                for interval in intervals
+                if self._go_with(before, interval)
+            ]
+            if more:
+                yield from self.below((*chosen, number), more)
+
+    def _go_with(self, before: tuple[Interval, ...], interval: Interval) -> bool:
+        node = len(before)
+        return self._cuts.go_together(node, interval, node, interval) and all(
+            self._cuts.go_together(other, one, node, interval) for other, one in enumerate(before)
+        )
