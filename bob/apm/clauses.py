@@ -224,7 +224,7 @@ _DURABLE = {
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
 WHATS = tuple(_DURABLE)  # values in clauses; other values occur only in rows of tables
-SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
+SYNCS = tuple(call for call in Call if call not in (Call.RETURNED, Call.SYNC_FILE_RANGE))
 UNITS = (Unit.WHOLE, Unit.BLOCK)  # units that persist whole by a clause; sectors are always whole
 
 NEVERS = tuple(

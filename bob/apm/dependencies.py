@@ -330,7 +330,7 @@ class GraphBuilder:
     def _sync(self, number: int) -> SyncCall | None:
         operation, step = self._performed[number - 1], self._step(number)
         call = call_of(operation, self._taken.history, step)
-        if call is None or call is Call.RETURNED:
+        if call is None or call not in clauses.SYNCS:
             return None
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):

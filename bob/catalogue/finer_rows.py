@@ -112,8 +112,8 @@ def durability_rows() -> Iterator[Property]:
     than in a row. For example, a row about data is only about overwrites and zeroed ranges. A row about the sync of a
     directory is only about files in that directory."""
     for call in Call:
-        if call is Call.FDATASYNC_DIRECTORY:
-            continue  # no workload ends with this call
+        if call in (Call.FDATASYNC_DIRECTORY, Call.SYNC_FILE_RANGE):
+            continue  # no workload ends with these calls
         is_directory = call is Call.FSYNC_DIRECTORY
         words = _OF_ALL if call in _WHOLE_FILE_SYSTEM else _OF_A_DIRECTORY if is_directory else _OF_A_FILE
         for what, kinds in (_KINDS_IN_A_DIRECTORY if is_directory else _KINDS_OF_A_FILE).items():

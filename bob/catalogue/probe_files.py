@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 
 from bob.claim.property.declaration import PropertyDocument
@@ -19,7 +19,7 @@ from bob.workload import operations as ops
 from bob.workload.finishes import synced
 from bob.workload.language import parse, parse_one, write_one
 from bob.workload.operations import At, Finish, Operation, Workload, parent
-from bob.workload.simulation import simulate
+from bob.workload.simulation import is_possible, simulate
 
 TREES = "trees.toml"
 
@@ -46,6 +46,7 @@ class WorkloadDeclaration(Declaration, frozen=True, kw_only=True):
     name: OneLine
     tree: str | None = None
     setup: tuple[OneLine, ...] | None = None
+    pairs: tuple[OneLine, ...] = ()
     first: tuple[OneLine, ...] = ("",)
     operations: tuple[OneLine, ...]
     later: tuple[OneLine, ...] = ("",)
@@ -59,6 +60,15 @@ class WorkloadsDeclaration(Declaration, frozen=True):
 
 class ProbeDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True, kw_only=True):
     row: int = 1000
+    workloads: tuple[WorkloadDeclaration, ...]
+
+
+class RowDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True):
+    """A property in a file of several properties."""
+
+
+class RowsDeclaration(Declaration, frozen=True):
+    rows: tuple[RowDeclaration, ...]
     workloads: tuple[WorkloadDeclaration, ...]
 
 
@@ -98,6 +108,35 @@ def load_workloads(path: Path) -> tuple[Workload, ...]:
     text = toml(path, _IS_IT)
     with mistakes_in(path.name, _HINT):
         return _workloads(declared(WorkloadsDeclaration, text).workloads)
+
+
+def load_rows(path: Path) -> tuple[Probe, ...]:
+    """Return the probes of the file ``path``, which declares several properties, and workloads for all of them. Raise
+    UsageError for a mistake."""
+    text = toml(path, "is this the file with the rows?")
+    with mistakes_in(path.name, _HINT):
+        document = declared(RowsDeclaration, text)
+        for row in document.rows:
+            check_name(row.name)
+        found = asking(tuple(row.declared for row in document.rows), _workloads(document.workloads))
+        names = [probe.property.name for probe in found]
+        if idle := [row.name for row in document.rows if row.name not in names]:
+            raise ValueError(f"no workload has an operation that {idle[0]!r} is about")
+        return found
+
+
+def asking(properties: Sequence[Property], workloads: Iterable[Workload]) -> tuple[Probe, ...]:
+    """Return a probe for each of ``properties``, in order, with the ``workloads`` that test it. Leave out a property
+    that no workload tests."""
+    tested: dict[str, list[Workload]] = {prop.name: [] for prop in properties}
+    for _done, alike in groupby(workloads, key=lambda one: (one.setup, one.operations, one.at)):
+        several = tuple(alike)
+        history = simulate(several[0])[0]
+        for prop in properties:
+            if questions(prop, history):
+                tested[prop.name] += several
+    found = [prop for prop in properties if tested[prop.name]]
+    return tuple(Probe(row, prop, tuple(tested[prop.name])) for row, prop in enumerate(found, start=1))
 
 
 def check_own(own: Iterable[Probe]) -> None:
@@ -151,7 +190,10 @@ def check_name(name: str) -> None:
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
     """Yield the workloads that ``entry`` declares. Its fields ``first``, ``later`` and ``finish`` are lists of
     alternatives. There is one workload for each way to choose one alternative from each list. It performs the chosen
-    ``first``, then all ``operations``, then the chosen ``later``, and ends with the chosen ``finish``."""
+    ``first``, then all ``operations``, then the chosen ``later``, and ends with the chosen ``finish``.
+
+    If the field ``pairs`` is not empty, each workload begins with one or two of its texts. There is a workload for each
+    text and for each two of them, in either order. Workloads that a file system would refuse are then left out."""
     if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if entry.tree is not None and entry.tree not in trees:
@@ -159,12 +201,15 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
     setup = entry.setup or () if entry.tree is None else trees[entry.tree].setup
     made = tuple(map(parse_one, counted(setup)))
     always = tuple(map(parse_one, counted(entry.operations)))
-    for first, later, finish in product(entry.first, entry.later, entry.finish):
-        operations = (*parse(first), *always, *parse(later))
+    pairs = [*entry.pairs, *map("; ".join, product(entry.pairs, entry.pairs))] or [""]
+    for pair, first, later, finish in product(pairs, entry.first, entry.later, entry.finish):
+        operations = (*parse(pair), *parse(first), *always, *parse(later))
         if not operations:
             raise ValueError("operations must not be empty")
-        name = ": ".join(word for word in (entry.name, first, later) if word)
-        yield Workload(name, made, operations, parse_finish(finish, operations), entry.at)
+        name = ": ".join(word for word in (entry.name, pair, first, later) if word)
+        workload = Workload(name, made, operations, parse_finish(finish, operations), entry.at)
+        if not entry.pairs or is_possible(workload):
+            yield workload
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:

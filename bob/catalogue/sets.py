@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
-from itertools import groupby
 
 from bob.catalogue.finer_rows import ATOMICITY, durability_rows, pair_rows, unit_rows
-from bob.catalogue.probe_files import Probe, layer_probes, load_workloads, named, shipped_probes
-from bob.claim.property.rules import Property, questions
+from bob.catalogue.probe_files import Probe, asking, layer_probes, load_workloads, named, shipped_probes
+from bob.claim.property.rules import Property
 from bob.resources import shipped
 from bob.workload.operations import Workload
-from bob.workload.simulation import simulate
 
 
 class RowSet(StrEnum):
@@ -33,16 +31,7 @@ def probes_of(rows: RowSet) -> tuple[Probe, ...]:
     workloads tests."""
     if rows is RowSet.TABLE1:
         return shipped_probes()
-    properties = tuple(_PROPERTIES[rows]())
-    asking: dict[str, list[Workload]] = {prop.name: [] for prop in properties}
-    for _done, alike in groupby(_workloads(rows), key=lambda one: (one.setup, one.operations, one.at)):
-        several = tuple(alike)
-        history = simulate(several[0])[0]
-        for prop in properties:
-            if questions(prop, history):
-                asking[prop.name] += several
-    asked = [prop for prop in properties if asking[prop.name]]
-    return tuple(Probe(row, prop, tuple(asking[prop.name])) for row, prop in enumerate(asked, start=1))
+    return asking(tuple(_PROPERTIES[rows]()), _workloads(rows))
 
 
 def _workloads(rows: RowSet) -> tuple[Workload, ...]:

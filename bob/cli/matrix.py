@@ -1,5 +1,6 @@
 """``bob matrix``: probes a set of configurations (file systems with their options), and prints the table."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from bob.options import option
 from bob.progress import Progress
 from bob.run import option_table as table
 from bob.run.option_values import SET
+from bob.run.requests import with_rows_of
 from bob.subject import ConfigurationSet
 
 
@@ -30,7 +32,8 @@ def matrix(
 
     The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal". The set modern
     has today's file systems, with options that change what a crash leaves, and plain has each of them with the defaults
-    of mkfs and mount. A TOML file of your own can list any others (docs/formats.md). bob skips a configuration that
+    of mkfs and mount. The set sync-table checks what each way to sync promises, as Table 2 of EXPLODE (OSDI 2006) does
+    (docs/sync-table.md). A TOML file of your own can list any others (docs/formats.md). bob skips a configuration that
     mkfs or the kernel refuses, and the table says why. The run directory has one run directory for each configuration.
 
     With --rows, bob checks other properties than those of Table 1: the order of changes on the disk, the durability of
@@ -48,6 +51,7 @@ def matrix(
       bob matrix --set my-kernels-options.toml --out overnight --budget 1000
       bob matrix --set modern --image debian-bookworm --image debian-trixie
       bob matrix --set osdi14 --rows durability
+      bob matrix --set sync-table
       bob matrix --set my-set.toml --expect reference/result.json --junit report.xml
       bob matrix --set osdi14 --shard 1/4 --out part-1
       bob matrix --set osdi14 --scheduler tcp://server:8786
@@ -66,8 +70,9 @@ def matrix(
         check_resumed(context)
     elif chosen is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    elif shard != table.WHOLE:
-        chosen = chosen.part(*shard)
+    else:
+        chosen, questions = with_rows_of(chosen.part(*shard) if shard != table.WHOLE else chosen, options.questions)
+        options = replace(options, questions=questions)
 
     from bob.run import matrix as columns  # imported only now, since libvirt and paramiko take a while to load
 

@@ -47,7 +47,9 @@ def matrix(
     about |= {} if chosen.shard == (1, 1) else {"shard": list(chosen.shard)}
     directory = MatrixDirectory.create(path, about, [configuration.name for configuration in chosen.configurations])
     for folder, configuration in zip(directory.folders, chosen.configurations, strict=True):
-        start(replace(request, configuration=configuration), folder, about["id"])
+        asks = chosen.asks.get(configuration.name)
+        probes = tuple(one for one in request.probes if asks is None or one.property.name in asks)
+        start(replace(request, configuration=configuration, probes=probes), folder, about["id"])
     return resume(directory.path, request.host, progress)
 
 

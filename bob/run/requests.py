@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from bob.catalogue.probe_files import check_own, layer_probes, parse_finish
+from bob.catalogue.probe_files import check_own, layer_probes, load_rows, parse_finish
 from bob.catalogue.request import CheckPlace, Host, ProbeRequest
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
@@ -19,7 +19,7 @@ from bob.run.guest_images import asked_images
 from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
 from bob.run.option_values import ALL, property_names
 from bob.schema import adapt
-from bob.subject import FileSystem, Subject
+from bob.subject import ConfigurationSet, FileSystem, Subject
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History
 from bob.workload.lacking import LACKABLE
@@ -42,6 +42,22 @@ def request(
     asked = adapt(ProbeRequest, questions, configuration=configuration, image=image, host=host)
     budget, seed, audit = exploration.budget, exploration.seed, exploration.audit
     return checked(replace(asked, budget=budget, seed=seed, audit=audit, model=exploration.model))
+
+
+def with_rows_of(chosen: ConfigurationSet, questions: Questions) -> tuple[ConfigurationSet, Questions]:
+    """Return ``questions`` with the rows of the set ``chosen`` as probes, and the set. If ``questions`` already name
+    properties or rows, return them as they are, and the set without rows of its own. Raise UsageError for a mistake in
+    the file with the set's rows, or if a configuration asks for a row that this file lacks."""
+    if chosen.rows is None:
+        return chosen, questions
+    if questions != replace(TABLE_1, recovery_crashes=questions.recovery_crashes):
+        return replace(chosen, rows=None, asks={}), questions
+    probes = load_rows(chosen.rows)
+    names = [probe.property.name for probe in probes]
+    for name, asks in chosen.asks.items():
+        if unknown := [one for one in asks if one not in names]:
+            raise UsageError(f"{name} asks for the unknown row {unknown[0]!r}", hint=meant(unknown[0], names))
+    return chosen, replace(questions, probes=probes)
 
 
 def program_requests(

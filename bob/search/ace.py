@@ -24,10 +24,11 @@ from itertools import chain, product
 from random import Random
 
 from bob.claim.property.rules import Property
-from bob.search.space import Space, is_asked, is_possible
+from bob.search.space import Space, is_asked
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import Allocation, At, How, Operation, Workload, parent
+from bob.workload.simulation import is_possible
 
 ROOT, A, B = "/", "/A", "/B"
 _FIRST, _SECOND = ("/foo", "/A/foo"), ("/bar", "/A/bar")

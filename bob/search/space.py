@@ -11,7 +11,7 @@ from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.property.rules import Property, questions
 from bob.workload.lacking import lacked, without
 from bob.workload.operations import Workload
-from bob.workload.simulation import RefusedError, simulate
+from bob.workload.simulation import simulate
 
 BESIDE = "collateral"  # every workload tests this property: all that no operation changes stays unchanged
 
@@ -117,15 +117,6 @@ def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
         *(Probe(row, one, asking[one.name]) for row, one in enumerate(found, start=1)),
         Probe(len(found) + 1, beside.property, tuple(workloads)),
     )
-
-
-def is_possible(workload: Workload) -> bool:
-    """Return whether a file system would accept all operations of ``workload``."""
-    try:
-        simulate(workload)
-    except RefusedError:
-        return False
-    return True
 
 
 def is_asked(asked: Sequence[Property], workload: Workload) -> bool:

@@ -11,10 +11,11 @@ from random import Random
 from bob.claim.property.rules import Property
 from bob.search.alike import Renamings
 from bob.search.bounds import Bounds, together
-from bob.search.space import Space, is_asked, is_possible
+from bob.search.space import Space, is_asked
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import NATURAL, At, Finish, Operation, Workload
+from bob.workload.simulation import is_possible
 
 LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
 """Natural finishes with another phase: the kernel's periodic work begins earlier or later after the operations."""

@@ -3,14 +3,16 @@ user's own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
 
 from bob.errors import UsageError
-from bob.schema import Amount, Declaration, declared, mistakes_in, toml
+from bob.resources import shipped
+from bob.schema import Amount, Declaration, OneLine, OneWord, declared, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB, is_file
 from bob.subject.subject import Subject, configuration
 
@@ -20,12 +22,18 @@ _FOLDER = Path(__file__).with_name("sets")
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
     """Configurations that bob tests in one run. The table of bob has one column for each configuration, in this order.
-    If ``shard`` is (K, N), the configurations are only the K-th of N parts of the set."""
+    If ``shard`` is (K, N), the configurations are only the K-th of N parts of the set.
+
+    If the set has rows of its own, ``rows`` is the file that declares them. ``asks`` then has the names of rows by the
+    names of configurations. bob tests only these rows on the configuration, and all rows on a configuration without
+    such names."""
 
     name: str
     about: str
     configurations: tuple[Subject, ...]
     shard: tuple[int, int] = (1, 1)
+    rows: Path | None = None
+    asks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
         """Return the part with the number ``shard`` (from 1) when the set is divided into ``shards`` parts. The part
@@ -48,6 +56,7 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     missing: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
     name: str = ""
+    asks: tuple[OneWord, ...] = ()
 
     def configuration(self, folder: Path) -> Subject:
         """Return the declared configuration. ``folder`` is the folder of the set's file. The declaration may name the
@@ -62,6 +71,8 @@ class ConfigurationDeclaration(Declaration, frozen=True):
 
 class SetDeclaration(Declaration, frozen=True, kw_only=True):
     about: str = ""
+    rows: OneLine | None = None
+    asks: tuple[OneWord, ...] = ()
     configurations: Annotated[tuple[ConfigurationDeclaration, ...], Meta(min_length=1)]
 
 
@@ -80,4 +91,15 @@ def load_set(name: str) -> ConfigurationSet:
         names = [one.name for one in configurations]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two configurations have the name {twice!r}")
-    return ConfigurationSet(path.stem, asked.about, configurations)
+        each = zip(names, (one.asks or asked.asks for one in asked.configurations), strict=True)
+        asks = {name: rows for name, rows in each if rows}
+        if asks and asked.rows is None:
+            raise ValueError(f"{next(iter(asks))!r} has 'asks', but the set has no 'rows'")
+    rows = None if asked.rows is None else _rows_file(asked.rows, path.parent)
+    return ConfigurationSet(path.stem, asked.about, configurations, rows=rows, asks=asks)
+
+
+def _rows_file(word: str, folder: Path) -> Path:
+    """Return the path of the file with rows that ``word`` names. It is a shipped file, or the path of a file relative
+    to ``folder``."""
+    return folder / word if is_file(word) else shipped("probes") / "tables" / f"{word}.toml"

@@ -240,3 +240,12 @@ def _copy(system: FileTree, number: int, step: int, source: str, path: str, offs
 def _check_size(size: int) -> None:
     if size > LARGEST_FILE_BYTES:
         raise _TooLarge(f"a file of {size:,} bytes is too large: at most {LARGEST_FILE_BYTES:,}")
+
+
+def is_possible(workload: Workload) -> bool:
+    """Return whether a file system would accept all operations of ``workload``."""
+    try:
+        simulate(workload)
+    except RefusedError:
+        return False
+    return True

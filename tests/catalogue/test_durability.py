@@ -101,6 +101,7 @@ def covered(name: str, operations: str, at: At = At.END) -> str:
         ("returned.data", "write /d/a 0 512 sync", ""),
         ("returned.size", "sync_file_range /d/a 0 512", ""),
         ("returned.parent", "mkdir /d/s", "1"),
+        ("returned.entry", "write /d/x 0 10", ""),
     ],
 )
 def test_what_a_call_covers(name: str, operations: str, numbers: str) -> None:
@@ -111,7 +112,8 @@ def test_what_a_call_covers(name: str, operations: str, numbers: str) -> None:
 def test_the_properties_are_every_call_with_everything() -> None:
     of_a_file = "data size entry names parent attributes everything"
     of_a_directory = "other-overwrites other-appends new-entries moved-entries entry other-attributes everything"
-    words = dict.fromkeys(Call, of_a_file) | {Call.FSYNC_DIRECTORY: of_a_directory, Call.FDATASYNC_DIRECTORY: ""}
+    without = dict.fromkeys((Call.FDATASYNC_DIRECTORY, Call.SYNC_FILE_RANGE), "")
+    words = dict.fromkeys(Call, of_a_file) | {Call.FSYNC_DIRECTORY: of_a_directory} | without
     wanted = {f"{call}.{What(what)}" for call in Call for what in words[call].split()}
     assert set(PROPERTIES) == wanted - {"returned.everything"}
     assert list(PROPERTIES) == [probe.property.name for probe in PROBES]

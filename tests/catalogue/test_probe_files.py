@@ -13,6 +13,7 @@ from bob.catalogue.probe_files import (
     check_own,
     layer_probes,
     load,
+    load_rows,
     parse_finish,
     probe_names,
     shipped_probes,
@@ -232,6 +233,55 @@ def test_a_durable_property_and_all_combinations(tmp_path: Path) -> None:
     assert len(made.workloads) == 8
     assert {workload.at for workload in made.workloads} == {At.END}
     assert made.workloads[4].operations == parse("append /d/f 20; mkdir /d/x; setxattr /d/f user.x 4; fsync /d/f")
+
+
+SYNCED = """
+rows = [
+    { name = "every", family = "f", meaning = "m", judge = { rule = "durable", call = "sync", kinds = ["create", "unlink"] } },
+    { name = "new", family = "f", meaning = "m", judge = { rule = "durable", call = "fsync-file", kinds = ["create"] } },
+]
+[[workloads]]
+name = "w"
+setup = ["mkdir /d", "create /d/f"]
+pairs = ["create /d/n", "unlink /d/f", "append /d/f 10"]
+operations = []
+later = ["sync", "fsync /d/n"]
+finish = ["natural"]
+at = "end"
+"""
+
+
+def test_every_operation_and_every_two_in_either_order(tmp_path: Path) -> None:
+    file = tmp_path / "rows.toml"
+    file.write_text(SYNCED)
+    every, new = load_rows(file)
+    one, two = "create /d/n", "unlink /d/f"
+    append = "append /d/f 10"
+    both = [(one, two), (one, append), (two, one), (two, append), (append, one), (append, two)]
+    asked = [parse(f"{pair}; sync") for pair in (one, two, *map("; ".join, both))]
+    assert [workload.operations for workload in every.workloads] == asked, "none that a file system would refuse"
+    assert {workload.operations[-1] for workload in new.workloads} == {ops.Fsync("/d/n")}
+    assert all(ops.Create("/d/n") in workload.operations for workload in new.workloads)
+    assert [probe.row for probe in (every, new)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"every"', '"every one"', "invalid property name"),
+        ('"fsync-file"', '"syncfs"', "no workload has an operation that 'new' is about"),
+        ('rule = "durable", call', 'rule = "atomic", call', "the rule 'durable' needs a 'call'"),
+        ("pairs = [", "pears = [", "unknown key 'pears'"),
+    ],
+)
+def test_mistakes_in_a_file_of_rows(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in SYNCED
+    file = tmp_path / "rows.toml"
+    file.write_text(SYNCED.replace(old, new))
+    with pytest.raises(UsageError) as caught:
+        load_rows(file)
+    assert caught.value.message.startswith("rows.toml: ")
+    assert says in caught.value.message
 
 
 @pytest.mark.parametrize(

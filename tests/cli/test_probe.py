@@ -86,6 +86,14 @@ def test_other_rows(bob: Bob, work: Work) -> None:
     assert every.properties == tuple(probe.property.name for probe in probes_of(RowSet.UNITS))
 
 
+def test_a_set_asks_its_own_rows(bob: Bob, work: Work) -> None:
+    bob("matrix", "--set", "sync-table")
+    bob("matrix", "--set", "sync-table", "--property", "append-any")
+    own, other = (each[-2] for each in work.asked)
+    assert [probe.property.name for probe in own.asked][:2] == ["sync", "syncfs"]
+    assert [probe.property.name for probe in other.asked] == ["append-any"]
+
+
 def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:
     ended = bob(*PROBE)
 

@@ -293,7 +293,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["matrix", "--set", "osdi41"],
             snapshot("bob: unknown set 'osdi41'"),
-            snapshot("hint: bob has defaults, modern, osdi14, plain, stacks; or name a TOML file"),
+            snapshot("hint: bob has defaults, modern, osdi14, plain, stacks, sync-table; or name a TOML file"),
         ),
         (
             ["matrix", "--set", "file"],

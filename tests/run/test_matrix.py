@@ -15,6 +15,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.answer.document import to_json
+from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
@@ -122,6 +123,14 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(prober, "GuestSpec", lambda *_: None)
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     return made
+
+
+def test_each_configuration_is_asked_its_rows(machine: Machine, tmp_path: Path) -> None:
+    asking = ConfigurationSet("two", "", CHOSEN.configurations[:2], asks={"xfs": ("overwrite-any",)})
+    probes = shipped_probes(("trunc-append-any", "overwrite-any"))
+    result, _run = module.matrix(asking, replace(REQUEST, properties=(), probes=probes), tmp_path / "run", machine)
+    asked = [[cell.name for cell in column.answers] for column in result.subjects]
+    assert asked == [["overwrite-any", "trunc-append-any"], ["overwrite-any"]]
 
 
 def test_columns_come_in_the_order_of_the_set(machine: Machine, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from inline_snapshot import snapshot
 import bob
 import bob.run.prober
 import bob.run.programs
-from bob.catalogue.probe_files import Probe
+from bob.catalogue.probe_files import Probe, load_rows
 from bob.catalogue.request import ProbeRequest
 from bob.catalogue.sets import RowSet, probes_of
 from bob.catalogue.workloads import asked_workloads, distinct, recorded_as
@@ -30,7 +30,9 @@ from bob.program.folder import named
 from bob.progress import Silent
 from bob.run import interrupts
 from bob.run.interrupts import no_guest_left, telling_where
-from bob.subject import configuration
+from bob.run.option_table import Questions
+from bob.run.requests import TABLE_1, with_rows_of
+from bob.subject import configuration, load_set
 from bob.subject.file_system import file_systems
 from bob.workload.history import History
 from bob.workload.language import parse
@@ -201,3 +203,22 @@ def test_two_file_systems_of_one_name_are_no_two_answers(tmp_path: Path) -> None
     with pytest.raises(UsageError) as refused:
         bob.run.programs.preflight(named("replace-rename"), asked, Silent())
     assert text_with(str(refused.value), "mine") == snapshot("two file systems have the name 'mine'")
+
+
+def test_a_set_brings_its_rows_unless_others_are_asked_for() -> None:
+    chosen = load_set("sync-table")
+    ours, every = with_rows_of(chosen, TABLE_1)
+    assert ours == chosen and chosen.rows is not None
+    assert every.probes == load_rows(chosen.rows)
+    for given in (Questions(properties=("append-any",)), Questions(rows=RowSet.UNITS), Questions(probes=every.probes)):
+        theirs, asked = with_rows_of(chosen, given)
+        assert asked == given
+        assert (theirs.rows, theirs.asks) == (None, {})
+    assert with_rows_of(load_set("osdi14"), TABLE_1) == (load_set("osdi14"), TABLE_1)
+
+
+def test_a_row_that_the_set_lacks() -> None:
+    chosen = replace(load_set("sync-table"), asks={"ext4": ("sync", "fsink")})
+    with pytest.raises(UsageError) as refused:
+        with_rows_of(chosen, TABLE_1)
+    assert text_with(str(refused.value), "ext4", "fsink") == snapshot("ext4 asks for the unknown row 'fsink'")

@@ -115,10 +115,26 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
     )
 
 
+def test_a_set_with_rows_of_its_own(tmp_path: Path) -> None:
+    text = """
+        rows = "./rows.toml"
+        [[configurations]]
+        fs = "ext4"
+        [[configurations]]
+        fs = "ext2"
+        mount_options = "sync"
+        asks = ["mount-sync"]
+    """
+    chosen = load_set(written(tmp_path, text))
+    assert chosen.rows == tmp_path / "./rows.toml"
+    assert chosen.asks == {"ext2-sync": ("mount-sync",)}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "'configurations' is missing"),
+        ("[[configurations]]\nfs = 'ext4'\nasks = ['sync']", "'ext4' has 'asks', but the set has no 'rows'"),
         ("configurations = 5", "configurations: expected array, got 5"),
         ("configurations = []", "configurations: expected array of length >= 1, got []"),
         ("[[configurations]]", "'fs' is missing"),

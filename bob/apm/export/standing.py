@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.apm.clauses import WHATS, Clause
+from bob.apm.clauses import SYNCS, WHATS, Clause
 from bob.apm.clauses import durable as durable_clauses
 from bob.apm.clauses import orders as clause_orders
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
@@ -109,7 +109,7 @@ def orders(model: Model) -> Iterator[Matrix]:
 
 
 def durability(model: Model) -> Matrix:
-    rows = ((label(call), cells(model, durable_clauses((call,), WHATS))) for call in Call)
+    rows = ((label(call), cells(model, durable_clauses((call,), WHATS))) for call in (*SYNCS, Call.RETURNED))
     return Matrix("", "", tuple(map(label, WHATS)), tuple(rows))
 
 

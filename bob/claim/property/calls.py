@@ -19,6 +19,7 @@ def covered(
     history: History,
     *,
     several: bool = False,
+    own: bool = False,
 ) -> tuple[int, ...]:
     """Return the numbers of the operations that ``call`` must make durable. The arguments select certain changes. A
     selected change has one of these ``kinds``, and its relation to the call's target is one of ``relations`` (such as
@@ -27,7 +28,9 @@ def covered(
 
     The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An
     operation is in the result only if all of its changes are selected. There is one exception if ``several`` is False.
-    If the last operation, which is the call itself, also creates a file, it is enough that this creation is selected.
+    If the last operation is a synchronous write and also creates a file, it is enough that this creation is selected.
+
+    If ``own`` is True, the result has only the call itself, which must be a write.
 
     If ``several`` is True, the result has only operations that make several changes, and operations on a file or
     directory that another operation made."""
@@ -43,16 +46,16 @@ def covered(
         change
         for change in every
         if change.kind in kinds
-        and (call is not Call.RETURNED or change.number == last)
+        and ((call is not Call.RETURNED and not own) or change.number == last)
         and (target is None or not relations or relation(change, target) in relations)
         and (call is not Call.FSYNC_DIRECTORY or not relations or _is_in(change, target, places))
     ]
     how_many, durable = Counter(change.number for change in every), Counter(change.number for change in found)
-    makes = {change.number for change in found if change.kind is ChangeKind.CREATE}
+    made = {change.number for change in found if change.kind is ChangeKind.CREATE and call is not Call.RETURNED}
     if several:
         whole = (number for number in durable if durable[number] == how_many[number])
         return tuple(number for number in whole if how_many[number] > 1 or makers(history, number))
-    return tuple(number for number in durable if durable[number] == how_many[number] or number in makes & {last})
+    return tuple(number for number in durable if durable[number] == how_many[number] or number in made & {last})
 
 
 def makers(history: History, number: int) -> frozenset[int]:
@@ -95,7 +98,7 @@ _OF_NAMES = (
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
     """Return the kind of call that ``operation`` is. ``step`` has the tree after the operation; it shows whether a
     synced path is a file or a directory. Return None for an operation that neither changes anything nor makes a change
-    durable, such as a close or a sync_file_range(2)."""
+    durable, such as a close."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
@@ -107,7 +110,9 @@ def call_of(operation: Operation, history: History, step: HistoryStep) -> Call |
             return Call.O_DSYNC
         case ops.Sync(this_only):
             return Call.SYNCFS if this_only else Call.SYNC
-        case ops.SyncFileRange() | ops.Open() | ops.Close() | ops.Sleep() | ops.Acknowledge():
+        case ops.SyncFileRange():
+            return Call.SYNC_FILE_RANGE
+        case ops.Open() | ops.Close() | ops.Sleep() | ops.Acknowledge():
             return None
     return Call.RETURNED
 
@@ -116,7 +121,7 @@ def target_of(history: History, number: int) -> OperationScope | None:
     """Return the target of operation ``number``: the file or directory that it syncs. Return None if it syncs the whole
     file system, or nothing."""
     match history.operations[number - 1]:
-        case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
+        case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
             return extent(history, number, history.steps[number].thing(path))
     return None
 

@@ -22,6 +22,7 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
+    own: bool = False
 
     @property
     def subjects(self) -> tuple[Effect, ...]:

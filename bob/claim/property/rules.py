@@ -41,6 +41,7 @@ ONLY_FOR: dict[str, tuple[Rule, ...]] = {
     "later_kinds": (Rule.ORDERED,),
     "relations": (Rule.ORDERED, Rule.DURABLE),
     "several": (Rule.DURABLE,),
+    "own": (Rule.DURABLE,),
 }
 """Fields of a property that only some rules take, and these rules."""
 
@@ -75,6 +76,7 @@ class Property:
     several: bool = False
     """Only operations of several changes, or operations on a file or directory that another operation made. Such an
     operation is lost together with that other operation, if both had to be durable."""
+    own: bool = False  # only the write that is the call itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Violation:
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
     """Return all questions that ``prop`` asks about a workload; none if the workload does not test ``prop``."""
     if prop.call is not None:
-        numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several)
+        numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several, own=prop.own)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
     if prop.rule is Rule.COLLATERAL:
         return (Question((), beside=True),) if subjects(history) else ()

@@ -14,6 +14,7 @@ class Call(StrEnum):
     MSYNC = "msync"
     O_SYNC = "o-sync"
     O_DSYNC = "o-dsync"
+    SYNC_FILE_RANGE = "sync-file-range"  # only in rows of the user's own: models do not know it
     SYNCFS = "syncfs"
     SYNC = "sync"
     RETURNED = "returned"  # the return of the operation that made the change, as a mount with ``sync`` promises
@@ -82,6 +83,7 @@ _CALLS = {
     Call.MSYNC: "msync of a file",
     Call.O_SYNC: "a write with O_SYNC",
     Call.O_DSYNC: "a write with O_DSYNC",
+    Call.SYNC_FILE_RANGE: "sync_file_range of a part of a file",
     Call.SYNCFS: "syncfs",
     Call.SYNC: "sync",
     Call.RETURNED: "any operation",
