@@ -39,7 +39,7 @@ import bob.store.run_documents
 import bob.witness.document
 import formats_page
 from bob.agent.inside import look, recorder, state_session
-from bob.apm.clauses import UNITS, WHATS
+from bob.apm.clauses import SYNCS, UNITS, WHATS
 from bob.claim.expectation.language import FORMS
 from bob.claim.kinds import KINDS
 from bob.claim.property.rules import Later, Rule
@@ -364,7 +364,7 @@ def test_every_value_of_a_probe_file_is_described() -> None:
 
 def test_every_word_of_a_clause_of_durability_is_described() -> None:
     described = words(text("docs/models.md"))
-    assert {word.value for word in (*Call, *WHATS, *UNITS)} <= described
+    assert {word.value for word in (*SYNCS, Call.RETURNED, *WHATS, *UNITS)} <= described
     assert {what.value for what in What} <= described | words(text("docs/extend.md"))
 
 

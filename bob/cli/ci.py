@@ -12,17 +12,17 @@ from bob.cli.output import console, deliver, is_stdout, write_text
 from bob.errors import Exit, UsageError
 from bob.options import Words, option
 from bob.report.comparison.compare import Comparison, compare
-from bob.report.comparison.sides import Side, named_side, run_side
+from bob.report.comparison.sides import Side, known_reasons, named_side, run_side
 from bob.report.junit import to_junit
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
-from bob.report.published import OSDI14, osdi14_reasons
+from bob.report.published import PUBLISHED
 
 _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 _LINES = 6  # lines of details in an annotation: GitHub shows only the first ones
 EXPECTED: Side | None = option(
     "--expect TABLE",
     "Compare with this result, which --json wrote. The exit code is 1 if a verdict differs.",
-    Words(lambda word, _option: named_side(word), lambda _given: (OSDI14,), "file", "table"),
+    Words(lambda word, _option: named_side(word), lambda _given: PUBLISHED, "file", "table"),
     renewable=True,
 )
 
@@ -60,7 +60,7 @@ def conclude(
             suites += suites_of(result, run, within)
             continue
         side = run_side(f"{within}this run", result, run)
-        comparisons.append(compare(expected, side, osdi14_reasons()))
+        comparisons.append(compare(expected, side, known_reasons(expected, side)))
         suites += suites_of_comparison(comparisons[-1], within)
     for comparison in comparisons:
         _print(comparison, json_file)

@@ -11,9 +11,9 @@ from bob.options import option
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
 from bob.report.comparison.document import to_document
-from bob.report.comparison.sides import Side, named_side, paired
+from bob.report.comparison.sides import Side, known_reasons, named_side, paired
 from bob.report.comparison.terminal import print_comparison
-from bob.report.published import OSDI14, osdi14_reasons
+from bob.report.published import PUBLISHED
 from bob.run import option_table as table
 from bob.run.option_paths import OUTPUT
 from bob.run.option_values import one_of
@@ -21,8 +21,8 @@ from bob.run.option_values import one_of
 
 @command()
 def compare(
-    a: str = option("A", "", one_of(lambda: (OSDI14,))),
-    b: str = option("B", "", one_of(lambda: (OSDI14,))),
+    a: str = option("A", "", one_of(lambda: PUBLISHED)),
+    b: str = option("B", "", one_of(lambda: PUBLISHED)),
     *,
     pairs: tuple[str, ...] = option("--as OLD=NEW", "Compare only A's configuration OLD with B's NEW."),
     strict: bool = option("--strict", "Also count cells that are differently explored, or that only one side has."),
@@ -30,14 +30,15 @@ def compare(
     markdown_file: Path | None = option("--markdown FILE", "Write a Markdown page into FILE; - is stdout.", OUTPUT),
     html_file: Path | None = option("--html FILE", "Write a stand-alone page into FILE; - is stdout.", OUTPUT),
 ) -> Exit:
-    """Compare two runs, or a run and the published table, cell by cell.
+    """Compare two runs, or a run and a published table, cell by cell.
 
-    A is the old one, or the reference; B is the new one. Each is a run directory, a result that --json wrote, or
-    osdi14: Table 1 of "All File Systems Are Not Created Equal" (2014).
+    A is the old one, or the reference; B is the new one. Each is a run directory, a result that --json wrote, or a
+    published table. osdi14 is Table 1 of "All File Systems Are Not Created Equal" (2014). explode is Table 2 of
+    "EXPLODE: a Lightweight, General System for Finding Serious Storage System Errors" (2006).
 
     For each cell that both have, bob says: the same; B newly fails; B no longer fails; differently explored (the same
     verdict from other workloads, or from another number of crash states); or undecided (one side lacks a verdict). For
-    each difference it prints the evidence and how to replay it, or what was explored without a violation. Against the
+    each difference it prints the evidence and how to replay it, or what was explored without a violation. Against a
     published table, it adds the reason if that is known. Configurations that only one side has are listed, not
     compared. With --as, bob compares two configurations with different names, such as two mount options of one file
     system. A and B can then be the same run.
@@ -72,7 +73,7 @@ def compare(
     old, new = named_side(a), named_side(b)
     if pairs:
         old, new = paired(old, new, [_pair(text, old, new) for text in pairs])
-    comparison = compare_sides(old, new, osdi14_reasons())
+    comparison = compare_sides(old, new, known_reasons(old, new))
     if not comparison.compared:
         raise UsageError(f"{a} and {b} share no cell", hint=_hint(comparison))
     if json_file is not None:

@@ -1,13 +1,14 @@
-"""The published table, which is Table 1 of the paper at OSDI'14, and known reasons why a kernel of today differs from
-it (reports/published/, docs/formats.md). A blank cell of the table means that the authors found no violation, not that
-the property holds."""
+"""Published tables, and known reasons why a kernel of today differs from them (reports/published/, docs/formats.md).
+bob has Table 1 of the paper at OSDI'14, and Table 2 of EXPLODE, a tool of 2006. A blank cell of a table means that the
+authors found no violation, not that the property holds."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -15,24 +16,57 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from bob.errors import MalformedError, UsageError, meant
-from bob.report.rows import TITLES
+from bob.report.rows import FAMILIES, TITLES
 from bob.resources import shipped
-from bob.schema import Declaration, OneLine, declared, field, mistakes_in, toml
+from bob.schema import Declaration, Document, OneLine, adapt, declared, decode, mistakes_in, toml
+from bob.schema import field as key
 from bob.witness.traits import WORDS, Trait, Traits
 
-OSDI14 = "osdi14"  # the name of the published table on the command line
+OSDI14, EXPLODE = "osdi14", "explode"  # the names of the published tables on the command line
+PUBLISHED = (OSDI14, EXPLODE)
 
-_TABLE, _REASONS = "osdi14-table1.json", "osdi14-reasons.toml"
+_FILES = {
+    OSDI14: ("osdi14-table1.json", "osdi14-reasons.toml"),
+    EXPLODE: ("explode-table2.json", "explode-reasons.toml"),
+}
+_FOLDER = shipped("reports/published")
 Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published table. ``fails`` has for each property the configurations with a reported violation."""
+    """A published table. ``fails`` has for each property the configurations with a reported violation. ``families`` are
+    the properties of the table in groups. If ``asked`` has a configuration, the authors tested only these properties on
+    it. ``title`` names the table."""
 
     source: str
     configurations: tuple[str, ...]
     fails: Mapping[str, frozenset[str]]
+    name: str = OSDI14
+    title: str = "Table 1 of 2014"
+    families: Mapping[str, Iterable[str]] = field(default_factory=lambda: FAMILIES)
+    asked: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        return tuple(chain.from_iterable(self.families.values()))
+
+    def asks(self, configuration: str, name: str) -> bool:
+        return configuration not in self.asked or name in self.asked[configuration]
+
+
+class PublishedDocument(Document, frozen=True, kw_only=True):
+    """The JSON file of a published table. Without ``families``, the properties are those of Table 1 of OSDI'14."""
+
+    source: str
+    note: str
+    configurations: tuple[str, ...]
+    fails: Mapping[str, tuple[str, ...]]
+    title: str = "Table 1 of 2014"
+    families: Mapping[str, tuple[str, ...]] = key(
+        default_factory=lambda: {one: tuple(FAMILIES[one]) for one in FAMILIES}
+    )
+    asked: Mapping[str, tuple[str, ...]] = key(default_factory=dict)
 
 
 class Direction(StrEnum):
@@ -75,7 +109,7 @@ class Reason(Declaration, frozen=True, eq=False):
     because: str
     background: bool = False
     measured: Texts = ()
-    shows: Mapping[Trait, Texts] = field(default_factory=dict)
+    shows: Mapping[Trait, Texts] = key(default_factory=dict)
     like: str | None = None
 
     def speaks_of(self, configuration: str, name: str, direction: Direction) -> bool:
@@ -112,38 +146,47 @@ def reason_for(reasons: Sequence[Reason], difference: Difference) -> Reason | No
 
 
 @cache
-def osdi14() -> Published:
-    """Return Table 1 of "All File Systems Are Not Created Equal" (OSDI 2014)."""
-    document = json.loads((shipped("reports/published") / _TABLE).read_bytes())
-    fails = {name: frozenset(configurations) for name, configurations in document["fails"].items()}
-    return Published(document["source"], tuple(document["configurations"]), fails)
+def published(name: str) -> Published:
+    """Return the published table ``name``, one of :data:`PUBLISHED`."""
+    document = decode(PublishedDocument, json.loads((_FOLDER / _FILES[name][0]).read_bytes()))
+    fails = {row: frozenset(configurations) for row, configurations in document.fails.items()}
+    return adapt(Published, document, name=name, fails=fails)
 
 
 @cache
+def reasons_of(name: str) -> tuple[Reason, ...]:
+    """Return the known reasons why a run differs from the published table ``name``, in the order of their file."""
+    return load_reasons(_FOLDER / _FILES[name][1], published(name).properties)
+
+
+def osdi14() -> Published:
+    """Return Table 1 of "All File Systems Are Not Created Equal" (OSDI 2014)."""
+    return published(OSDI14)
+
+
 def osdi14_reasons() -> tuple[Reason, ...]:
-    """Return the known reasons why a run differs from Table 1 of OSDI'14, in the order of their file."""
-    return load_reasons(shipped("reports/published") / _REASONS)
+    return reasons_of(OSDI14)
 
 
 class ReasonsDeclaration(Declaration, frozen=True):
     reason: tuple[Reason, ...]
 
 
-def load_reasons(path: Path) -> tuple[Reason, ...]:
-    """Return the reasons in the file ``path``. Raise MalformedError if a reason is damaged, or names an unknown
-    property."""
+def load_reasons(path: Path, properties: Sequence[str] = tuple(TITLES)) -> tuple[Reason, ...]:
+    """Return the reasons in the file ``path``. ``properties`` are those of the published table. Raise MalformedError if
+    a reason is damaged, or names an unknown property."""
     text = toml(path, "see docs/formats.md")
     with mistakes_in(path.name, "see docs/formats.md", MalformedError):
-        return tuple(map(_checked, declared(ReasonsDeclaration, text).reason))
+        return tuple(_checked(reason, properties) for reason in declared(ReasonsDeclaration, text).reason)
 
 
-def _checked(reason: Reason) -> Reason:
+def _checked(reason: Reason, properties: Sequence[str]) -> Reason:
     """Return ``reason`` with its text in one line. Raise UsageError if one of its ``properties`` is a name or glob that
-    fits no property of the table. Raise it also if ``shows`` has an unknown word for a trait (one aspect of how a crash
+    fits none of ``properties``. Raise it also if ``shows`` has an unknown word for a trait (one aspect of how a crash
     breaks the property). Raise UsageError also if the reason explains violations but lacks ``shows``, unless it is a
     ``background`` reason."""
     for glob in reason.properties:
-        if not any(fnmatchcase(name, glob) for name in TITLES):
+        if not any(fnmatchcase(name, glob) for name in properties):
             raise UsageError(f"reason {reason.title!r}: unknown property {glob!r}")
     for trait, words in reason.shows.items():  # a mistyped name would fit nothing
         if unknown := [word for word in words if word not in WORDS[trait]]:

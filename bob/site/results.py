@@ -15,13 +15,14 @@ from bob.apm.model import load as load_model
 from bob.report import answer_pages
 from bob.report.columns import ShownColumn, columns_of
 from bob.report.comparison.compare import Comparison, compare
-from bob.report.comparison.sides import Side, published_side, run_side
+from bob.report.comparison.sides import Side, known_reasons, published_side, run_side
 from bob.report.page import PageCell, PageColumn, pages, shown_apart
-from bob.report.published import OSDI14, osdi14, osdi14_reasons
+from bob.report.published import EXPLODE, OSDI14, published
 from bob.report.saved import Saved, load_every, load_table, result_file
 from bob.report.shown_way import INDEX
 from bob.site.sources import slug
 
+_HELD_AGAINST = {"osdi14": OSDI14, "sync-table": EXPLODE}  # what was measured, and the published table of the same rows
 MODELS = "reports/models/osdi14-linux-6.1"  # the folder of the models that answer whether one can rely on something
 RESULTS = "results"  # the site's folder for pages of results
 COMPARED = "compared"  # the folder for comparisons in the folder for results
@@ -185,7 +186,7 @@ def model_place(model: Model) -> str:
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
     """Yield comparisons of tables. One kind compares the same table on successive kernels. The other kind compares each
-    measured table of OSDI'14's properties with the table published in that paper."""
+    measured table with the published table of the same properties."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
         same.setdefault(reference.measured_for, []).append(reference)
@@ -193,9 +194,10 @@ def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
         ordered = sorted(found, key=lambda one: version(one.kernel))
         for before, after in pairwise(ordered):
             yield ComparedTables(before.name, after.name, compare(before.side, after.side))
-        if name == OSDI14:
+        if (table := _HELD_AGAINST.get(name)) is not None:
+            theirs = published_side(published(table))
             for one in ordered:
-                yield ComparedTables(OSDI14, one.name, compare(published_side(osdi14()), one.side, osdi14_reasons()))
+                yield ComparedTables(table, one.name, compare(theirs, one.side, known_reasons(theirs)))
 
 
 def read(runs: Sequence[Path] = ()) -> Results:

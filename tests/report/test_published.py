@@ -18,14 +18,28 @@ from rich.console import Console
 from bob.answer.answer import CallWords, Cross, ReliedOn, Way
 from bob.answer.result import Allowed, Missed, Result, SubjectResult
 from bob.apm.builtin import builtin, names
+from bob.catalogue.probe_files import load_rows
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.kinds import TYPES
 from bob.report.answer_pages import to_html as html_of
+from bob.report.comparison.sides import Said, Side, known_reasons, named_side, published_side
 from bob.report.programs import print_programs
-from bob.report.published import Difference, Direction, Reason, load_reasons, osdi14, osdi14_reasons, reason_for
+from bob.report.published import (
+    EXPLODE,
+    PUBLISHED,
+    Difference,
+    Direction,
+    Reason,
+    load_reasons,
+    osdi14,
+    osdi14_reasons,
+    published,
+    reason_for,
+    reasons_of,
+)
 from bob.report.rows import FAMILIES
 from bob.report.vulnerability_tables import (
     Sheet,
@@ -42,10 +56,12 @@ from bob.report.vulnerability_tables import (
 )
 from bob.report.vulnerability_tables import published as published_counts
 from bob.resources import shipped
+from bob.subject import load_set
 from bob.witness.traits import Trait, Traits
 from samples_of_programs import by_model, file_system, of_program, way
 
 from .html_pages import NASTY, parse
+from .samples import result as sample
 
 ROWS = [name for names in FAMILIES.values() for name in names]
 
@@ -74,6 +90,39 @@ def test_some_cells_as_they_are_printed() -> None:
     assert fails["multi-block-append"] == set(osdi14().configurations)
     assert fails["directory-op-any"] == {"ext2", "btrfs", "reiserfs-nolog"}
     assert sum(map(len, fails.values())) == 84
+
+
+def test_table_2_of_explode() -> None:
+    """Ten file systems, each with three calls, and mounted with ``sync``. All fail a write with O_SYNC."""
+    table = published(EXPLODE)
+    side = published_side(table)
+    assert len(table.configurations) == 20
+    assert set(side.columns["ext2"]) == {"sync", "fsync", "o-sync"}
+    assert set(side.columns["ext2-sync"]) == {"mount-sync"}
+    for name, configurations in table.fails.items():
+        assert name in table.properties
+        assert all(table.asks(one, name) and one in table.configurations for one in configurations)
+    failing = {
+        one: [row for row, answer in cells.items() if answer.said is Said.FAILS] for one, cells in side.columns.items()
+    }
+    assert all("o-sync" in failing[one] for one in table.configurations if not one.endswith("-sync"))
+    assert (failing["ext2"], failing["ext3"], failing["vfat"]) == (["fsync", "o-sync"], ["o-sync"], ["sync", "o-sync"])
+    assert (failing["ext3-sync"], failing["jfs-sync"]) == ([], ["mount-sync"])
+
+
+def test_the_rows_of_a_published_table_are_those_of_the_set() -> None:
+    chosen = load_set("sync-table")
+    assert chosen.rows is not None
+    assert {probe.property.name for probe in load_rows(chosen.rows)} >= {*published(EXPLODE).properties}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_run_is_explained_by_its_own_table(name: str) -> None:
+    table = published_side(published(name))
+    run = Side("run", {}, result=sample())
+    assert known_reasons(run, table) == known_reasons(table, run) == reasons_of(name)
+    assert known_reasons(run, run) == ()
+    assert (named_side(name).name, table.title) == (name, published(name).title)
 
 
 def test_every_reason_is_about_known_cells() -> None:

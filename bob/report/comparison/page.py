@@ -92,9 +92,9 @@ def _markdown() -> Template:
 
 def title(comparison: Comparison) -> str:
     if comparison.with_published:
-        run = comparison.b if comparison.a.published else comparison.a
+        table, run = (comparison.a, comparison.b) if comparison.a.published else (comparison.b, comparison.a)
         kernel = f"Linux {run.result.environment.kernel}" if run.result is not None else run.name
-        return f"Table 1 of 2014 and {kernel}, compared"
+        return f"{table.title} and {kernel}, compared"
     return f"{comparison.a.name} and {comparison.b.name}, compared"
 
 
@@ -133,7 +133,7 @@ def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
 
 def facts(side: Side) -> dict[str, str]:
     """Return the conditions of the measurement of ``side``, such as the kernel; the keys are labels for the page.
-    Return an empty dictionary if ``side`` is the published table, Table 1 of OSDI'14."""
+    Return an empty dictionary if ``side`` is a published table."""
     if side.result is None:
         return {}
     on, run = side.result.environment, side.result.run

@@ -1,5 +1,5 @@
-"""The two sides of a comparison. A side is a run of bob or the published table: Table 1 of the paper at OSDI'14. Both
-kinds of side have the same form here."""
+"""The two sides of a comparison. A side is a run of bob or a published table. Both kinds of side have the same form
+here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,8 +10,7 @@ from typing import TypeVar
 from bob.answer.answer import Answer
 from bob.answer.result import Result, SubjectResult
 from bob.errors import BobError, MalformedError, StoreError, UsageError, meant
-from bob.report.published import OSDI14, Published, osdi14
-from bob.report.rows import FAMILIES
+from bob.report.published import PUBLISHED, Published, Reason, published, reasons_of
 from bob.report.saved import load_table
 from bob.witness import document as witness
 from bob.witness.traits import Traits, traits_of
@@ -20,7 +19,7 @@ T = TypeVar("T", SubjectResult, Answer)
 
 
 class Said(StrEnum):
-    """The answer of a side for a cell: a verdict, or ``NOT_FOUND`` for a blank in the published table."""
+    """The answer of a side for a cell: a verdict, or ``NOT_FOUND`` for a blank in a published table."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -36,7 +35,7 @@ class Said(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
     """The answer of one side for a cell (one property of one configuration). ``cell`` is the full answer if the side is
-    a run, or None if the side is the published table. ``said`` is the answer in one word."""
+    a run, or None if the side is a published table. ``said`` is the answer in one word."""
 
     said: Said
     family: str
@@ -46,15 +45,16 @@ class SideAnswer:
 @dataclass(frozen=True, slots=True)
 class Side:
     """One side of a comparison: its answers, by configuration and then by property. ``name`` is the name that the user
-    gave. The published table lacks a ``result``, and its ``source`` is the paper. If the side is a run, ``folder`` has
-    its witnesses (recorded crashes that break a property). A comparison may rename a configuration. The key in
-    ``called`` is then the new name, and the value is the name in the run."""
+    gave. A published table lacks a ``result``; its ``source`` is the paper, and its ``title`` names the table. If the
+    side is a run, ``folder`` has its witnesses (recorded crashes that break a property). A comparison may rename a
+    configuration. The key in ``called`` is then the new name, and the value is the name in the run."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
     result: Result | None = None
     folder: Path = Path()
     source: str = ""
+    title: str = ""
     called: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -81,13 +81,13 @@ class Side:
 
 
 def named_side(name: str) -> Side:
-    """Return the side that a user names: the published table, a run directory, or a result that --json wrote. Raise
+    """Return the side that a user names: a published table, a run directory, or a result that --json wrote. Raise
     StoreError or MalformedError if bob cannot read it."""
-    if name == OSDI14:
-        return published_side(osdi14())
+    if name in PUBLISHED:
+        return published_side(published(name))
     path = Path(name)
     if not path.exists():
-        hint = f"name a run directory, a result that --json wrote, or {OSDI14}"
+        hint = f"name a run directory, a result that --json wrote, or {' or '.join(PUBLISHED)}"
         raise StoreError(f"{name} does not exist", hint=hint)
     saved = load_table(path)
     return run_side(name, saved.result, saved.folder)
@@ -103,16 +103,23 @@ def run_side(name: str, result: Result, folder: Path) -> Side:
 
 
 def published_side(table: Published) -> Side:
-    """Return the published table as a side of a comparison, with all its configurations and all thirteen properties."""
+    """Return a published table as a side of a comparison, with all its configurations and properties."""
     columns = {
         configuration: {
             name: SideAnswer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
-            for family, names in FAMILIES.items()
+            for family, names in table.families.items()
             for name in names
+            if table.asks(configuration, name)
         }
         for configuration in table.configurations
     }
-    return Side(OSDI14, columns, source=table.source)
+    return Side(table.name, columns, source=table.source, title=table.title)
+
+
+def known_reasons(*sides: Side) -> tuple[Reason, ...]:
+    """Return the known reasons why a run differs from the first published table among ``sides``. Return an empty tuple
+    if no side is a published table."""
+    return next((reasons_of(side.name) for side in sides if side.published), ())
 
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
