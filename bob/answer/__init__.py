@@ -1,2 +1,3 @@
-"""Answers about file systems and persistence models (lists of promises to applications). An answer has a verdict on one
-claim, and the crash states that support the verdict."""
+"""Answers about file systems and persistence models (lists of promises to applications). An answer is about one claim,
+such as a property that crash states should have. It has a verdict (such as HOLDS or FAILS), and the crash states that
+support the verdict."""

@@ -1,8 +1,9 @@
-"""An answer: a claim, its verdict, the crash states that were explored for it, and its *ways*. A way is one kind of
-crash state that breaks the claim.
+"""An answer: a claim, its verdict (such as HOLDS or FAILS), the crash states that were explored for it, and its *ways*.
+A *claim* is what each crash state should satisfy. A way is one kind of crash state that breaks the claim.
 
-A claim may be a property of a probe, or an expectation of ``bob try``. Other claims are that a program's checker
-accepts each crash state, that each crash state mounts, or that no crash state shows trouble after its mount."""
+A claim may be a persistence property, or an expectation (a condition that the user wrote for ``bob try``). Other claims
+are that a program's checker accepts each crash state, that each crash state mounts, or that no crash state shows
+trouble after its mount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,14 +69,15 @@ class Way:
     """A way to break a claim, as one kind of crash state shows it. ``evidence`` says in one line what is wrong after
     such a crash, and ``states`` counts the explored crash states of this kind.
 
-    ``witness`` is a file in the run directory. It has the state that is easiest to explain. ``place`` is the index of
-    that state's recording, and ``by_recording`` has the number of states in each recording.
+    ``witness`` is a file in the run directory (the directory of the run's results). It has the state that is easiest to
+    explain. ``place`` is the index of that state's recording, and ``by_recording`` has the number of states in each
+    recording.
 
     For programs, ``told`` is the output before the crash of the witness (one character for each byte). ``trees`` counts
     distinct trees. ``relied_on`` lists what the program relied on. The first item is the one that most trees lack.
 
     For models, a state is a tree, and ``step`` names the step of bob's search that first reached such a tree.
-    ``crossed`` maps the name of each real file system to the verdict of that file system on this way."""
+    ``crossed`` maps the name of each real file system to the :class:`Cross` of that file system on this way."""
 
     evidence: str
     states: Count

@@ -1,4 +1,5 @@
-"""Compare configurations with layers to the same file system without layers, on a disk of its own."""
+"""Compare configurations with layers, such as RAID, to the same file system without layers, on a disk of its own. A
+*subject* is one configuration."""
 
 from __future__ import annotations
 

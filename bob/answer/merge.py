@@ -1,6 +1,8 @@
 """Merge several results into one: the columns of a matrix, the batches of a search, or the configurations of a program.
 A *subject* is a configuration of a file system, or a model. Subjects with the same name become one subject, with the
-recordings of all."""
+recordings of all. An *answer* is a verdict on one claim (what each crash state should satisfy). Each *way* of an answer
+is one kind of crash state that breaks the claim. Its *evidence* says in a line what is wrong. A *witness* is a file
+with such a crash state."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -98,9 +100,9 @@ def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
 
 
 def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Merge all findings that have the same cause into one finding. The merged finding names the rows (properties) of
-    all of them, and its number of workloads is the sum of their numbers. It shows the smallest of their workloads.
-    Findings with small workloads come first."""
+    """Merge all findings (violations that a search found) that have the same cause into one finding. The merged finding
+    names the rows (properties) of all of them, and its number of workloads is the sum of their numbers. It shows the
+    smallest of their workloads. Findings with small workloads come first."""
     found: dict[Cause, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.cause, []).append(finding)

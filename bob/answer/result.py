@@ -1,6 +1,8 @@
 """The result of an experiment (``bob.result/2``). Every command of bob that makes an experiment writes a result, and
 every report reads results. docs/formats.md describes the fields. From bob's first release on, the names of a result's
-fields stay the same."""
+fields stay the same. An *answer* is a verdict on one claim. A *claim* is what each crash state should satisfy, such as
+a property. Each *way* of an answer is one kind of crash state that breaks the claim, and its *evidence* says in a line
+what is wrong."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -149,11 +151,11 @@ class Allowed:
 class SubjectResult:
     """A subject (a configuration of a file system, or a model), with the ``answers`` about it.
 
-    ``beside`` has answers about crash states that do not mount or have other trouble. Only a search has ``findings``.
-    An outcome is what a mount of a crash state shows. To examine an outcome, bob runs the file system's checker and
-    removes all files. ``examinable`` counts the outcomes, and ``examined`` counts those that bob examined. ``checks``
-    is set for programs, and ``model`` is set if the subject is a model. ``stack`` names the layers below the file
-    system, and the disks that were lost."""
+    ``beside`` has answers about crash states that do not mount, or that show trouble after the mount, such as a warning
+    of the kernel. Only a search has ``findings``. An outcome is what a mount of a crash state shows. To examine an
+    outcome, bob runs the file system's checker and removes all files. ``examinable`` counts the outcomes, and
+    ``examined`` counts those that bob examined. ``checks`` is set for programs, and ``model`` is set if the subject is
+    a model. ``stack`` names the layers (such as RAID) below the file system, and the disks that were lost."""
 
     name: str
     fs: str = ""

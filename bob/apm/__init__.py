@@ -1,2 +1,2 @@
-"""Abstract persistence models (OSDI'14, section 4.2, Table 4). A model is a set of clauses; each clause promises
-something about the crash states that applications see."""
+"""Abstract persistence models (OSDI'14, section 4.2, Table 4). A model is a set of clauses. A clause is one promise
+about the crash states that applications see."""

@@ -1,6 +1,7 @@
-"""Decide whether a persistence model allows an observed crash state. A *cell* is a name, a size, a piece of contents or
-an attribute; a micro-operation puts a value into one cell. A *reading* of a cell is one explanation of the value that
-the cell shows: which micro-operations persisted, and which did not. A *constraint* is all readings of one cell.
+"""Decide whether a persistence model allows an observed crash state. A *clause* is one promise of the model. A *cell*
+is a name, a size, a piece of contents or an attribute. A *micro-operation* puts a value into one cell; it persists as a
+whole or not at all. A *reading* of a cell is one explanation of the value that the cell shows: which micro-operations
+persisted, and which did not. A *constraint* is all readings of one cell.
 
 A set of micro-operations is *closed* if it has everything that its members need by the clauses of the model. The model
 allows the observation if, for some closed set, every cell has a reading that is true.
@@ -121,7 +122,7 @@ class TreeOracle:
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
         """Return whether the model allows that a crash leaves ``tree`` when the program has written exactly ``output``.
-        Return None if the answer takes too many steps."""
+        Return None if the search takes too many steps."""
         constraints = self._seen(tree)
         try:
             return any(

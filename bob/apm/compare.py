@@ -1,4 +1,5 @@
-"""Compare two models: find what one of them allows and the other forbids, with the smallest workload that shows it."""
+"""Compare two models: find what one of them allows and the other forbids, with the smallest workload that shows it. A
+model is a set of clauses. A *clause* is one promise about crash states."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

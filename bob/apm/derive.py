@@ -1,11 +1,12 @@
 """Derive a model from observations. The model allows every observation. It makes as many promises (clauses) as this
-permits, but leaves out clauses that the observations do not support well enough.
+permits, but leaves out clauses that the observations do not support well enough. An *outcome* is what a mount of a
+crash state showed.
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
 only several clauses together forbid an observation, bob must choose which of them to drop. It drops those that it would
 not promise anyway, because a similar clause is refuted. If there are no such clauses, it drops those clauses that
 promise an order of two changes. If no clause promises an order either, it drops all of the clauses. But if some of the
-clauses forbid stale data and others do not, bob keeps those that do.
+clauses forbid stale data (old contents of the disk's blocks) and others do not, bob keeps those that do.
 
 A clause that no observation refutes is not yet a promise of the model. The workloads must also have tested the clause
 in so many ways that bob can expect it to hold for other workloads, too (docs/models.md)."""

@@ -1,6 +1,6 @@
 """Read a run of bob as evidence for models. Its workloads become micro-operations (changes that persist whole or not at
 all). Its observations become constraints, which say what micro-operations may have persisted. No virtual machine is
-needed."""
+needed. An *outcome* is what a mount of a crash state showed."""
 
 from bisect import bisect_right
 from collections.abc import Iterator

@@ -1,5 +1,6 @@
 """Holes: pieces of a file that lie within its size although the data there did not persist. A hole shows a *fill*:
-zeros, or stale data. A clause (a promise of a model) may forbid a fill."""
+zeros, or stale data (old contents of the disk's blocks). A clause (a promise of a model) may forbid a fill. A
+*micro-operation* is a step that persists as a whole or not at all, such as a change of a size."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set

@@ -1,5 +1,6 @@
 """Print what models say, or turn it into JSON documents: allowed states, dependencies, differences of two models, and
-checks."""
+checks. A model is a set of clauses. A *clause* is one promise about crash states. The *evidence* against a clause is an
+observation that the clause forbids. A *micro-operation* is a step that persists as a whole or not at all."""
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace

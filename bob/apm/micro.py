@@ -1,6 +1,7 @@
 """Micro-operations: the small steps into which bob splits the operations of a workload. After a crash, each has
 persisted as a whole or not at all (OSDI'14, section 4.2). A micro-operation puts a value into a *cell*: a name, a size,
-a piece of contents, or an attribute. A cell shows the last value that persisted. Sizes are in bytes."""
+a piece of contents, or an attribute. A cell shows the last value that persisted. Sizes are in bytes. A *clause* is one
+promise of a model about what persists."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

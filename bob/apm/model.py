@@ -1,6 +1,6 @@
-"""A model of the states that a file system may leave after a crash. It has *clauses*, which are promises about crash
-states. For each clause, it has the results of the clause's tests, and whether the model promises the clause. Models are
-stored as ``bob.apm/1`` (docs/formats.md)."""
+"""A model of the states that a file system may leave after a crash. It has *clauses*. A clause is one promise about
+crash states. For each clause, it has the results of the clause's tests, and whether the model promises the clause.
+Models are stored as ``bob.apm/1`` (docs/formats.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The dependencies between micro-operations under one model, as a graph. With an edge between each pair of changes, the
-graph would grow with the square of the workload's length. Instead it has *chains* of helper nodes, and grows linearly.
-Changes form a class if the later changes and syncs depend on them in the same way. Each node of a chain stands for "all
-changes of this class so far", and needs the node before it."""
+"""The dependencies between micro-operations under one model, as a graph. A *micro-operation* persists as a whole or not
+at all. A model is a set of clauses. A *clause* is one promise about what persists. With an edge between each pair of
+changes, the graph would grow with the square of the workload's length. Instead it has *chains* of helper nodes, and
+grows linearly. Changes form a class if the later changes and syncs depend on them in the same way. Each node of a chain
+stands for "all changes of this class so far", and needs the node before it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Enumerate the crash states that a persistence model allows. First come the states that ALICE tries (OSDI'14, section
-4.3). These states are of three kinds. In the first kind, exactly the first calls of the program persisted. In the
-second kind, a part of the next call persisted, too. In the third kind, one of the first calls did not persist. Then
-come all other states. A workload is split into micro-operations. Each persists as a whole or not at all. A crash state
-is a set of micro-operations. The set is stored as a bit mask: bit i stands for micro-operation i. A set is *closed* if
-it has everything that its members need in the model."""
+"""Enumerate the crash states that a persistence model allows. A workload is split into *micro-operations*. Each
+persists as a whole or not at all. A crash state is a set of micro-operations. The set is stored as a bit mask: bit i
+stands for micro-operation i. A set is *closed* if it has everything that its members need in the model. First come the
+states that ALICE tries (OSDI'14, section 4.3). These states are of three kinds. In the first kind, exactly the first
+calls of the program persisted. In the second kind, a part of the next call persisted, too. In the third kind, one of
+the first calls did not persist. Then come all other states."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Turn an observation into constraints on micro-operations. A *cell* (a name, a size, a piece of contents, an
-attribute) shows the last micro-operation on it that persisted, or its initial value. A *reading* is one explanation of
-the value that a cell shows, and at least one reading of each cell is true. A reading may break a *clause*, a promise of
-a model (for example, because it says that zeros are in place of data). A *thing* is a file, directory or link of the
-workload's history."""
+"""Turn an observation into constraints on micro-operations. A *micro-operation* persists as a whole or not at all. A
+*cell* (a name, a size, a piece of contents, an attribute) shows the last micro-operation on it that persisted, or its
+initial value. A *reading* is one explanation of the value that a cell shows, and at least one reading of each cell is
+true. A reading may break a *clause*, a promise of a model (for example, because it says that zeros are in place of
+data). A *thing* is a file, directory or link of the workload's history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Directory trees in one form, so that trees that a model allows and trees that a crash left can be compared."""
+"""Directory trees in one form, so that trees that a model allows and trees that a crash left can be compared. A
+*micro-operation* is a step of a workload that persists as a whole or not at all. The *history* of a workload numbers
+the files and directories that the workload makes."""
 
 from collections import Counter
 from collections.abc import Mapping

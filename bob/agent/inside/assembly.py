@@ -20,8 +20,8 @@ device."""
 
 
 class LayerFailed(Denial):
-    """An error: a layer (such as RAID) does not start. If a crash state causes the error, the error is the outcome of
-    that state."""
+    """An error: a layer (such as RAID) does not start. If a crash state causes the error, bob takes the error for what
+    a mount of that state shows."""
 
 
 class Assembly:

@@ -307,7 +307,7 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
     """Read up to ``most`` bytes of a file's data (holes do not count). Return three values: the data without chunks of
-    zeros; the error that ended the reading, or None; and whether the file has more than ``most`` bytes of data."""
+    zeros; the error that ended the read, or None; and whether the file has more than ``most`` bytes of data."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False

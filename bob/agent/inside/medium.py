@@ -1,8 +1,8 @@
-"""The contents of the device under test. This module keeps packed base images (the content before a recording). It also
-keeps one *medium*, a pair of images of the device, ``pristine`` and ``work``. bob builds and mounts each crash state in
-the image ``work``. Afterwards it copies only the changed parts back from the image ``pristine``, never a whole image.
-After a failure the content of ``work`` is unknown, so the caller must :func:`drop` the medium. A device without a base
-image is full of stale data: the bytes ``cell``, over and over."""
+"""The contents of the device under test. This module keeps packed *base images*. A base image is the device's content
+before a recording. It also keeps one *medium*, a pair of images of the device, ``pristine`` and ``work``. bob builds
+and mounts each crash state in the image ``work``. Afterwards it copies only the changed parts back from the image
+``pristine``, never a whole image. After a failure the content of ``work`` is unknown, so the caller must :func:`drop`
+the medium. A device without a base image is full of stale data: the bytes ``cell``, over and over."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class PackedBase:
 
 class ScratchMedium:
     """The images ``pristine`` and ``work``, which are equal except while a crash state is in use. While no base image
-    is loaded, both are full of the bytes ``cell``, repeated. ``work`` is a file (for a loop device), or the guest's
-    memory from ``address`` on (for a :class:`RamDisk`)."""
+    (the content before a recording) is loaded, both are full of the bytes ``cell``, repeated. ``work`` is a file (for a
+    loop device), or the guest's memory from ``address`` on (for a :class:`RamDisk`)."""
 
     def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length

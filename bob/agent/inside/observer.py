@@ -1,4 +1,7 @@
-"""Answer the host's requests about crash states: their outcomes, the verdicts of checkers, and their images."""
+"""Handle the host's requests about crash states. A reply has, for example, the outcome of each state (what a mount of
+it showed), the result of a program's checker, or the image of a state. The *scratch device* holds the crash state that
+is mounted. The *session* is all that the agent keeps about the crash states of one workload. A *payload* has the data
+of all writes of the workload; a crash state is a list of copies from the payload to the scratch device."""
 
 from __future__ import annotations
 
@@ -45,10 +48,9 @@ def observe_prepare(
     closely: bool,
     blob: bytes,
 ) -> Reply:
-    """Prepare to observe the crash states of a workload. The scratch device, where bob builds the states, gets the
-    ``base`` image (the content before the recording) and the ``floor`` (the writes that all states share). ``blob`` is
-    the payload, the data of all writes. For each state, the agent assembles the layers (such as RAID) of the
-    ``subject``, which is the file system and its disks.
+    """Prepare to observe the crash states of a workload. The scratch device gets the ``base`` image (the content before
+    the recording) and the ``floor`` (the writes that all states share). ``blob`` is the payload. For each state, the
+    agent assembles the layers (such as RAID) of the ``subject``, which is the file system and its disks.
 
     If ``reads`` is true, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the
     mount of each state wrote. The ``stretches`` are parts of the device; a reply has a number for the final content of

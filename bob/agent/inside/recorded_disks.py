@@ -126,8 +126,8 @@ class RecordedDisks:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Make the device at ``assembly.path`` from the disks. With layers, the kernel counts dirty pages for that
-        device and not for the disks, so this method calls :func:`give_history` for that device."""
+        """Make the device at ``assembly.path`` from the disks. With layers (such as RAID), the kernel counts dirty
+        pages for that device and not for the disks, so this method calls :func:`give_history` for that device."""
         self.assembly.assemble()
         if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)

@@ -1,4 +1,5 @@
-"""Make base images, and record operations, programs and recoveries on the disks of recorded_disks.py."""
+"""Make base images, and record operations, programs and recoveries on the disks of recorded_disks.py. A *base image* is
+the content of the disks before a recording. Layers, such as RAID, may lie between the disks and the file system."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ class Take:
 
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
         """Remove the disks, which must not be mounted, and return the recording. ``before`` and ``after`` are the
-        answers of stat, by path, before and after the operations."""
+        results of stat, by path, before and after the operations."""
         logs, written = self.recorded.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
@@ -150,11 +151,10 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
     """Record the workload ``work`` on a copy of the base image ``base``. A workload consists of operations and a finish
     (the operations that end it). ``blob`` has the data of the operations.
 
-    The reply's header has the effective mount options, each disk's major and minor number, and stat's answers before
+    The reply's header has the effective mount options, each disk's major and minor number, and stat's results before
     and after the operations. The reply's blob has each disk's log and then the timeline; ``lengths`` has their lengths.
     The header's field ``changed`` lists the runs of sectors that changed, counted over all disks end to end. The new
-    contents of these runs are at the end of the blob.
-    """
+    contents of these runs are at the end of the blob."""
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
@@ -279,9 +279,9 @@ def make_base(
 
 
 def take_all(performer: Operations, path: str) -> int:
-    """Make the new file ``path`` take all free room, in multiples of :data:`FILLED_IN` bytes, and return its size. The
-    size is found by trial, because statvfs(2) may count room that a file cannot have, or leave out room that root can
-    have."""
+    """Make the new file ``path`` take all free room, in multiples of :data:`FILLED_IN` bytes, and return its size. To
+    find the size, this function tries to allocate, because statvfs(2) may count room that a file cannot have, or leave
+    out room that root can have."""
     performer.do_create(path)
     room = os.statvfs(ROOT)
     taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()

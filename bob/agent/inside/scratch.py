@@ -197,8 +197,8 @@ class Scratch:
         return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
-        """Return whether the image ``work`` equals the base again (:meth:`ScratchMedium.changed`), and the traces have
-        lost no event."""
+        """Return whether the image ``work`` equals the base image (the content before the recording) again
+        (:meth:`ScratchMedium.changed`), and the traces have lost no event."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)

@@ -1,6 +1,7 @@
-"""Build crash states on the scratch device, recover them as a boot would, and look at the result. A state is written
-into the medium's image ``work``, mounted, looked at and unmounted. Afterwards bob restores the base content of every
-sector that was written. The kernel's trace says which sectors recovery wrote."""
+"""Build crash states on the scratch device (the device that bob mounts), recover them as a boot would, and look at the
+result. A state is written into the medium's image ``work``, mounted, looked at and unmounted. Afterwards every sector
+that was written gets back its content of the *base image*, the disk before the recording. An *outcome* is what a mount
+of a crash state shows. The kernel's trace says which sectors recovery wrote."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a ref
 
 
 class StateSession:
-    """The crash states of one workload. A session has the base image with the floor (the writes that all states share),
-    the payload (the data of all writes), and the outcomes that the host knows.
+    """The crash states of one workload. A session has the base image, the floor (the writes that all states share), the
+    payload (the data of all writes), and the outcomes that the host knows.
 
     Four lists have an item for each state of the present request. They are filled only if they were asked for.
     ``traces`` has the pages of the trace of reads. ``sectors_read`` has the number of sectors that were read. The

@@ -48,7 +48,7 @@ _buffer = ctypes.create_string_buffer(256)
 
 
 def lstatx(path: str) -> bytes:
-    """Return statx's answer about ``path``, in the kernel's binary form. A symbolic link is not followed. Raises
+    """Return statx's result for ``path``, in the kernel's binary form. A symbolic link is not followed. Raises
     OSError."""
     if libc.statx(AT_FDCWD, os.fsencode(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, _buffer):
         number = ctypes.get_errno()

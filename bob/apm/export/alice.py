@@ -1,5 +1,5 @@
 """Write a model as a class for ALICE's replayer (github.com/madthanu/alice), from the template ``alice.py.j2``, and
-list what that class cannot express."""
+list what that class cannot express. A model is a set of clauses (promises about crash states)."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import fill

@@ -1,5 +1,5 @@
 """Guarantees that programs want (*idioms*). The file claims.toml declares them, and a model either gives an idiom or
-does not."""
+does not. A model is a set of clauses. A *clause* is one promise about crash states."""
 
 from functools import cache
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""Draw a lattice of models as an SVG, with Graphviz. From each model a line goes up to the next stronger models, which
-promise all that it promises."""
+"""Draw a lattice of models as an SVG, with Graphviz. A model is a set of clauses. A *clause* is one promise about crash
+states. From each model a line goes up to the next stronger models, which promise all that it promises."""
 
 import re
 import subprocess

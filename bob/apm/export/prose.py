@@ -1,5 +1,6 @@
 """Write a model in prose: as a page (``model.html.j2``), or as Markdown with matrices that fit a terminal
-(``model.md.j2``)."""
+(``model.md.j2``). A model is a set of clauses. A *clause* is one promise about crash states. The *evidence* against a
+clause is an observation that the clause forbids."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
