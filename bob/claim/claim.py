@@ -1,5 +1,6 @@
-"""The interface that every kind of claim has. Reports, replay, shrinking and witnesses use only this interface. A
-witness is a document about one crash state that breaks a claim; bob can replay it."""
+"""The interface that every kind of claim has. A *claim* is what each crash state should satisfy, such as a property.
+Reports, replay, shrinking and witnesses use only this interface. A witness is a document about one crash state that
+breaks a claim; bob can replay it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """The claim that recovery is idempotent: after a crash during recovery, another recovery leads to the same tree as a
 recovery without a crash. EXPLODE (OSDI'06, section 5) tested file systems in this way. Table 1, bob's main table of
-properties, lacks this property."""
+persistence properties, does not have this claim."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -63,9 +63,9 @@ class Idempotent(Claim):
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
-    """Return the verdict on the crash states of one recovery. Also return the state that best shows a violation, with
-    the violation in words. ``expected`` is the tree after the same recovery without a crash, which bob saw in another
-    guest. A state that does not mount is counted, but does not violate this claim."""
+    """Return the verdict (whether the claim holds or fails) on the crash states of one recovery. Also return the state
+    that best shows a violation, with the violation in words. ``expected`` is the tree after the same recovery without a
+    crash, which bob saw in another guest. A state that does not mount is counted, but does not violate this claim."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}

@@ -1,4 +1,5 @@
-"""Two claims about a crash state: that it mounts, and that it mounts without trouble."""
+"""Two claims about a crash state: that it mounts, and that it mounts without trouble, such as a warning of the kernel.
+An *outcome* is what a mount of a crash state showed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

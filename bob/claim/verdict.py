@@ -7,8 +7,8 @@ from bob.observe.observations import ExploredState
 
 
 class Verdict(StrEnum):
-    """The verdict on a claim. If any workload breaks the claim, the verdict is FAILS, whatever the other workloads
-    show. HOLDS means only that all explored states keep the claim."""
+    """The verdict on a claim (what each crash state should satisfy). If any workload breaks the claim, the verdict is
+    FAILS, whatever the other workloads show. HOLDS means only that all explored states keep the claim."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -25,9 +25,9 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` without the explored states that do not mount. A state mounts if its outcome is in
-    ``mounting``. An exploration of all states of whole writes no longer counts as exhaustive if such a state does not
-    mount. The same is true of an exploration of all torn states."""
+    """Return ``coverage`` without the explored states that do not mount. ``mounting`` has the outcomes (what mounts of
+    crash states showed) of the states that mount. An exploration of all states of whole writes no longer counts as
+    exhaustive if such a state does not mount. The same is true of an exploration of all torn states."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

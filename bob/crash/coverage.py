@@ -1,4 +1,4 @@
-"""The numbers of legal and of explored crash states."""
+"""The numbers of legal and of explored crash states. An *outcome* is what a mount of a crash state shows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Which crash states of a cluster's nodes belong together. A *node* is a member of the cluster. A *cut* names a moment
 for each node: the last that it did before the crash. A cut is *consistent* if each message that was received by the
-receiver's moment was sent by the sender's moment (PACE, section 2.2). The moments of a consistent cut need not be the
-same instant, since messages are slow as they like.
+receiver's moment was sent by the sender's moment (the paper PACE, section 2.2). The moments of a consistent cut need
+not be the same instant, since messages are slow as they like.
 
 A state of a node is possible at some moments of this node, which form intervals. A tuple has a state for each node. It
 is possible if some consistent cut has, for each node, a moment at which its state is possible."""

@@ -1,6 +1,6 @@
 """The departures of a state from a clean prefix. A *clean prefix* has the first k pending writes in submission order,
 and no other pending writes, as on a disk without a cache. A departure is a write that the state has but the prefix
-lacks, or the reverse, or a torn write."""
+lacks, or the reverse, or a torn write. A *growth point* is a time when the set of possible states changes."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations

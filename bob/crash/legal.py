@@ -1,5 +1,5 @@
 """The legal crash states (docs/design.md, section 3). To know all of them, bob needs to compute only those of a few
-points in time, the growth points.
+points in time, the growth points. Atomic units are the smallest parts of writes that reach the medium as a whole.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
 Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows.

@@ -1,6 +1,6 @@
 """The *neighbours* of a crash state. A neighbour differs from the state in one pending write: it lacks that write, or
-has it in addition. Suppose that the state breaks a claim, and the neighbour does not. Then the violation depends on
-that write."""
+has it in addition. Suppose that the state breaks a claim (what each crash state should satisfy), and the neighbour does
+not. Then the violation depends on that write."""
 
 from collections.abc import Callable, Iterator, Sequence
 

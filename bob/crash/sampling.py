@@ -1,5 +1,5 @@
-"""Crash states that follow no pattern: all legal states in a random order, or random states. The same seed gives the
-same states. :mod:`bob.crash.drafts` proposes states by patterns, such as one lost write."""
+"""Random crash states: all legal states in a random order, or states drawn at random. The same seed gives the same
+states. :mod:`bob.crash.drafts` proposes states by patterns, such as one lost write."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -26,8 +26,8 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
     """Yield random subsets of the pending writes, without end. Subsets of few, of many and of half the writes are
-    equally likely. Growth points with more pending writes are drawn more often, since points with few writes soon
-    run out of new states."""
+    equally likely. Growth points (times when the set of possible states changes) with more pending writes are drawn
+    more often, since points with few writes soon run out of new states."""
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:
         [point] = rng.choices(points, cum_weights=weights)

@@ -1,9 +1,10 @@
 """The order of search: which legal crash states bob tries if the budget does not suffice for all (docs/design.md,
 section 3).
 
-A *stage* yields the states of one kind. It takes them from all growth points in turn. Stages take turns, too, so even a
-small budget has room for states of every kind. Suppose that all states of whole writes fit into three quarters of the
-budget. Then the search reserves room for those of them that are still missing, and no torn state may use this room."""
+A *stage* yields the states of one kind. A *growth point* is a time when the set of possible states changes. The stage
+takes states from all growth points in turn. Stages take turns, too, so even a small budget has room for states of every
+kind. Suppose that all states of whole writes fit into three quarters of the budget. Then the search reserves room for
+those of them that are still missing, and no torn state may use this room."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -21,8 +21,8 @@ TornWrites = tuple[tuple[int, Ranges], ...]  # by the index of a write: some of 
 class CrashState:
     """A crash state at the growth point number ``point`` (a time when the set of possible states changes). The medium
     has all writes that are durable at that time. ``kept`` has the pending writes (indexes, ascending) that the medium
-    has as a whole. ``torn`` has the pending writes that the medium has only in part: some of their atomic units, but
-    not all."""
+    has as a whole. ``torn`` has the pending writes that the medium has only in part: some of their atomic units (the
+    smallest parts that reach the medium as a whole), but not all."""
 
     point: int
     kept: tuple[int, ...] = ()

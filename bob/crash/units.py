@@ -1,6 +1,7 @@
-"""Legal crash states with torn writes. A torn write is on the medium only in part. A *part* of a write is an atomic
-unit, or a sector if atomic units are smaller. Parts reach the medium independently of each other, as whole writes do.
-So this module represents a crash state by the set of the parts that are on the medium."""
+"""Legal crash states with torn writes. A torn write is on the medium only in part. Atomic units are the smallest parts
+of a write that reach the medium as a whole. A *part* is an atomic unit, or a sector if atomic units are smaller. Parts
+reach the medium independently of each other, as whole writes do. So this module represents a crash state by the set of
+the parts that are on the medium."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

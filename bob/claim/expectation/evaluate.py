@@ -1,6 +1,7 @@
-"""Evaluation of an expectation. In an expectation, ``old`` means the contents of a file in the initial tree, and
-``new`` its contents after the last operation without a crash. In a state that does not mount, only the test ``mounts``
-has an answer; all other tests are neither true nor false."""
+"""Evaluation of an expectation (a condition on the tree after a crash, which the user wrote for ``bob try``). In an
+expectation, ``old`` means the contents of a file in the initial tree, and ``new`` its contents after the last operation
+without a crash. In a state that does not mount, only the test ``mounts`` is true or false; all other tests are
+neither."""
 
 import operator
 from collections.abc import Iterator

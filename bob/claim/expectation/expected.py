@@ -1,4 +1,5 @@
-"""The claim that a user's expectation holds (:mod:`bob.claim.expectation.language`)."""
+"""The claim that each crash state satisfies a user's expectation, a condition on the tree
+(:mod:`bob.claim.expectation.language`). A *witness* is a document about one crash state that breaks a claim."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""The syntax tree of expectations. ``at`` is a node's span in the text, for errors: its first character, and the one
-after its last. Comparisons of nodes ignore ``at``."""
+"""The syntax tree of expectations (conditions on the tree after a crash). ``at`` is a node's span in the text, for
+errors: its first character, and the one after its last. Comparisons of nodes ignore ``at``."""
 
 from __future__ import annotations
 

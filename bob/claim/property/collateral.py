@@ -178,8 +178,8 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """Return the files whose number of names is the same at all steps of the history, each with that number. Steps
-    where no name refers to the file do not count."""
+    """Return the files whose number of names is the same at all steps of the workload's history, each with that number.
+    Steps where no name refers to the file do not count."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():

@@ -1,4 +1,5 @@
-"""The document that declares a property. Its keys are those of a probe file (docs/extend.md)."""
+"""The document that declares a property. Its keys are those of a probe file, the TOML file of a property and its
+workloads (docs/extend.md)."""
 
 from __future__ import annotations
 

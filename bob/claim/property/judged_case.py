@@ -1,5 +1,6 @@
-"""The verdicts on one workload, from its observed crash states. bob reads all that it needs from the files of a run. So
-it can judge a finished run again without a virtual machine."""
+"""The verdicts on one workload, from its observed crash states. A verdict says whether a property holds or fails. An
+*outcome* is what a mount of a crash state showed. A *question* is a property, applied to certain operations. bob reads
+all that it needs from the files of a run. So it can judge a finished run again without a virtual machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The presence oracle, which decides whether nothing, a part or all of operation k is in an observation.
+"""The presence oracle, which decides whether nothing, a part or all of operation k is in an observation. This is the
+*presence* of operation k.
 
 An operation's effect consists of parts. One part, for example, is that a name refers to a certain file or directory.
 Another part is that a file has a certain size, certain bytes or a certain attribute. For each part, the oracle asks

@@ -1,4 +1,5 @@
-"""What the presence oracle reads in the outcomes of one recorded workload."""
+"""What the oracle reads in the outcomes of one recorded workload. An *outcome* is what a mount of a crash state showed.
+The oracle decides which operations are in it, as a whole or in part (:mod:`bob.claim.property.presence`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Properties, and when an observation violates one.
+"""Properties, and when an observation violates one. A *question* is a property, applied to certain operations of a
+workload. Each property is a row in a table of results.
 
 * Atomicity of k: the effect of k is never partial.
 * Prefix: an append leaves nothing, all, or a prefix of whole blocks.

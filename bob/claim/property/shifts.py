@@ -30,8 +30,8 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One possible history of the byte that a crash left at offset ``at``. ``there`` has the shifts that survived the
-    crash, in program order. All other shifts of the workload were lost."""
+    """One explanation of the byte that a crash left at offset ``at``. ``there`` has the shifts that survived the crash,
+    in program order. All other shifts of the workload were lost."""
 
     at: int
     there: tuple[Shift, ...] = ()

@@ -18,8 +18,8 @@ NamePlace = tuple[int, str]  # (directory, base name)
 
 
 class NamePlaces:
-    """All names that occur in a history. For each step of the history, this class knows which file or directory each
-    name leads to."""
+    """All names that occur in the history of a workload. For each step of the history, this class knows which file or
+    directory each name leads to."""
 
     def __init__(self, history: History) -> None:
         self._steps: list[dict[NamePlace, int]] = []

@@ -1,7 +1,8 @@
-"""The words that names of properties and clauses consist of. A clause is one promise in a model of a file system.
-Some words stand for calls, such as ``fsync-file``. Others stand for the parts of changes that a call makes durable,
-such as ``entry`` (a directory entry), or for units of changes, such as ``sector``. From these words come names of rows
-in a table of properties (``fsync-file.entry``) and names of clauses (``durable fsync-file entry``)."""
+"""The words that names of properties and clauses consist of. A property is a rule about crashes that bob tests. A
+clause is one promise in a model of a file system. Some words stand for calls, such as ``fsync-file``. Others stand for
+the parts of changes that a call makes durable, such as ``entry`` (a directory entry), or for units of changes, such as
+``sector``. From these words come names of rows in a table of properties (``fsync-file.entry``) and names of clauses
+(``durable fsync-file entry``)."""
 
 from enum import StrEnum
 
