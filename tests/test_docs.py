@@ -397,11 +397,11 @@ def test_the_example_is_a_file_system(tmp_path: Path) -> None:
 
 def test_the_example_is_a_layer(tmp_path: Path) -> None:
     [example] = code(between(text("docs/extend.md"), "layer"), "toml")
-    path = tmp_path / "mirror.toml"
+    path = tmp_path / "three.toml"
     path.write_text(example)
     disks, [made] = stack(str(path), 32 * MIB)
-    assert (len(disks), made.name, made.start[0][:2]) == (2, "mirror", ("dm", "TOP"))
-    assert "mirror" not in layers()
+    assert (len(disks), made.name, made.start[0][:2]) == (3, "three", ("dm", "TOP"))
+    assert "three" not in layers()
 
 
 def test_every_command_of_a_layer_is_described() -> None:

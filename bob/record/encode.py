@@ -44,6 +44,9 @@ def _layer(layer: Layer) -> LayerDocument:
         stop=_lists(layer.stop),
         device=layer.device,
         modules=list(layer.modules),
+        mkfs=list(layer.mkfs),
+        mount=layer.mount,
+        check=list(layer.check),
     )
 
 

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -39,7 +39,20 @@ _BINARY: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
 }
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
-LEAST_WORDS = {"dm": 5, "md": 3, "md-create": 2, "zero": 3, "set": 4, "message": 4, "remove": 2}
+MAKERS = ("dm", "md", "bcache", "loop")  # the commands that make a device and give it a name
+LEAST_WORDS = {
+    "dm": 5,
+    "md": 3,
+    "bcache": 4,
+    "bcache-create": 4,
+    "loop": 3,
+    "mount": 4,
+    "md-create": 2,
+    "zero": 3,
+    "set": 4,
+    "message": 4,
+    "remove": 2,
+}
 """The commands that the agent itself carries out (bob/agent/inside/layer_commands.py), each with its least number of
 words."""
 
@@ -50,7 +63,11 @@ class Layer:
     disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
     ``start`` and ``stop`` for each crash state, since a crash erases the layer's state in memory. ``device`` is the
     path of the device. If it is empty, the layer's device is the last device that a command ``dm`` or ``md`` made. The
-    layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest."""
+    layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest.
+
+    A layer with an ``fs`` hands several devices to this file system, and so it is the topmost layer. Then the device is
+    the first one below it. The file system's mkfs gets the words ``mkfs``, its mount the options ``mount``, and its
+    programs for repair and checks the words ``check``. In all these, ``DISK1`` stands for the second device."""
 
     name: str
     below: tuple[int, ...]
@@ -61,6 +78,10 @@ class Layer:
     device: str = ""
     modules: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    fs: str = ""
+    mkfs: tuple[str, ...] = ()
+    mount: str = ""
+    check: tuple[str, ...] = ()
 
 
 class PromiseDeclaration(Declaration, frozen=True):
@@ -76,7 +97,8 @@ class PromiseDeclaration(Declaration, frozen=True):
 class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     """The content of a TOML file that declares a layer. ``disks`` is the number of devices below the layer. The
     commands and ``sectors`` may contain the sizes of these devices by name. ``SIZE0`` is the size of the first device,
-    ``SIZE1`` that of the second, and so on, in sectors of 512 bytes."""
+    ``SIZE1`` that of the second, and so on, in sectors of 512 bytes. ``fs``, ``mkfs``, ``mount`` and ``check`` are for
+    a layer that hands several devices to one file system (:class:`Layer`)."""
 
     about: OneLine
     disks: Annotated[int, Meta(ge=1, le=MOST_DISKS)] = 1
@@ -84,9 +106,13 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     packages: tuple[OneWord, ...] = ()
     sectors: OneLine
     make: tuple[OneLine, ...] = ()
-    start: Annotated[tuple[OneLine, ...], Meta(min_length=1)]
+    start: tuple[OneLine, ...] = ()
     stop: tuple[OneLine, ...] = ()
     device: str = ""
+    fs: str = ""
+    mkfs: str = ""
+    mount: str = ""
+    check: str = ""
     promises: tuple[PromiseDeclaration, ...] = ()
 
     def layer(self, name: str, below: Sequence[int], sizes: Sequence[int]) -> Layer:
@@ -98,15 +124,28 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
         make, start, stop = (
             tuple(self._command(line, numbers) for line in lines) for lines in (self.make, self.start, self.stop)
         )
-        if not self.device and not any(words[0] in ("dm", "md") for words in start):
-            raise ValueError("device is missing: without dm and md nothing says which device the layer makes")
-        return Layer(name, tuple(below), sectors, start, make, stop, self.device, self.modules, self.packages)
+        if bool(self.fs) == bool(start):
+            raise ValueError(
+                "start is missing" if not self.fs else "start: a layer with the key fs has no such commands"
+            )
+        if not self.fs and not self.device and not any(words[0] in MAKERS for words in start):
+            raise ValueError(
+                "device is missing: without dm, md, bcache and loop nothing says which device the layer makes"
+            )
+        made = Layer(name, tuple(below), sectors, start, make, stop, self.device, self.modules, self.packages)
+        if not self.fs:
+            return made
+        mkfs, check = self._words(self.mkfs), self._words(self.check)
+        return replace(made, device="DISK0", fs=self.fs, mkfs=mkfs, mount=self.mount, check=check)
+
+    def _words(self, line: str) -> LayerCommand:
+        return self._command(line, {}) if line else ()
 
     def _command(self, line: str, numbers: Mapping[str, int]) -> LayerCommand:
         words = tuple(shlex.split(_EXPRESSION.sub(lambda found: str(evaluated(found[1], numbers)), line)))
         if len(words) < LEAST_WORDS.get(words[0], 1):
             raise ValueError(f"{line!r} lacks words: {words[0]} has {LEAST_WORDS[words[0]]} at least")
-        if words[0] in ("dm", "md") and (not _LABEL.fullmatch(words[1]) or _DISK.fullmatch(words[1])):
+        if words[0] in (*MAKERS, "mount") and (not _LABEL.fullmatch(words[1]) or _DISK.fullmatch(words[1])):
             raise ValueError(f"{line!r}: {words[1]!r} cannot name a device; it needs capital letters, such as TOP")
         if words[0] == "dm" and not all(map(_TARGET.fullmatch, " ".join(words[2:]).split(";"))):
             raise ValueError(f"{line!r}: each target of the table has its start, sectors, type and parameters")

@@ -128,6 +128,7 @@ def configuration(
         raise UsageError(f"mkfs options {mkfs_options!r}: {error}", hint="bob splits them as a shell does") from None
     if on:
         disks, layers = stack(on, device) if device else stack_for(on, known.device)
+    _check_order(known, layers)
     if not name and not mkfs_options and not layers:
         name = dict(known.names).get(mount_options, "")
     missing, lost = tuple(sorted(set(missing))), tuple(sorted({*lost} - {*missing}))
@@ -140,6 +141,16 @@ def configuration(
 
 def _disks(what: str, numbers: tuple[int, ...]) -> str:
     return f"{what} {', '.join(f'disk {number}' for number in numbers)}" if numbers else ""
+
+
+def _check_order(fs: FileSystem, layers: tuple[Layer, ...]) -> None:
+    """Raise UsageError if a layer hands several devices to a file system, but is not below the file system ``fs``."""
+    for layer in layers:
+        if layer.fs and layer is not layers[-1]:
+            hint = f"it has to be the first in --stack: it hands its devices to {layer.fs}"
+            raise UsageError(f"the layer {layer.name} cannot be below the layer {layers[-1].name}", hint=hint)
+        if layer.fs not in ("", fs.name):
+            raise UsageError(f"the layer {layer.name} is for {layer.fs}, not for {fs.name}", hint=f"--fs {layer.fs}")
 
 
 def _check_lost(lost: tuple[int, ...], disks: int) -> None:

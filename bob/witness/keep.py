@@ -59,11 +59,13 @@ def _divide(whole: Path, parts: Sequence[Path], lengths: Sequence[int]) -> None:
                 part.truncate(length)
 
 
-def mount_words(made: Subject) -> str:
+def mount_words(made: Subject, more: str = "") -> str:
     """Return the beginning of the mount command for the configuration ``made``. The caller adds the device and the
-    directory. The device is an image file, or, if there are layers, the device of the topmost layer."""
+    directory. The device is an image file, or, if there are layers, the device of the topmost layer. ``more`` has
+    mount options in the shell's words."""
     options = ",".join(word for word in ("" if made.layers else "loop", made.mount_options) if word)
-    return f"mount -t {made.fs.driver}" + (f" -o {shlex.quote(options)}" if options else "")
+    both = ",".join(word for word in (options and shlex.quote(options), more and f'"{more}"') if word)
+    return f"mount -t {made.fs.driver}" + (f" -o {both}" if both else "")
 
 
 def text(witness: Witness) -> str:
@@ -100,7 +102,7 @@ def text(witness: Witness) -> str:
             *(f'cp "$here/{name}" "$copy"' for name in images),
             *(stack.start if stack else ()),
             *([f"{check} || true  # as a boot would"] if check else []),
-            f'{mount_words(made)} {device} "$mnt"',
+            f'{mount_words(made, stack.options if stack else "")} {device} "$mnt"',
             'ls -liR "$mnt"',
             'find "$mnt" -xdev -type f -size -4096k | sort | while read -r file; do',
             '    echo "== ${file#"$mnt"}"',

@@ -1,4 +1,4 @@
-"""Start layers in a shell script, by the programs dmsetup and mdadm, for people without bob."""
+"""Start layers in a shell script, for people without bob, by programs such as dmsetup and mdadm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bob.errors import UsageError
 from bob.subject import Subject
-from bob.subject.layer import LayerCommand
+from bob.subject.layer import MAKERS, Layer, LayerCommand
 
 MISSING = "missing"
 
@@ -16,11 +16,12 @@ MISSING = "missing"
 @dataclass(frozen=True, slots=True)
 class StackScript:
     """Lines of a shell script. ``start`` starts the layers on images of the disks, and ``stop`` stops them. ``device``
-    is the path of the topmost device."""
+    is the path of the topmost device. ``options`` are mount options that name further devices."""
 
     start: tuple[str, ...]
     stop: tuple[str, ...]
     device: str
+    options: str = ""
 
 
 def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
@@ -36,7 +37,13 @@ def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
         stop.append(f'losetup -d "$device{number}"')
     for place, layer in enumerate(made.layers):
         names = {f"DISK{at}": devices[below] for at, below in enumerate(layer.below)}
-        if MISSING in names.values() and not any(command[0] == "md" for command in layer.start):
+        if layer.fs:
+            options = ",".join(
+                word for word in (_named(one, names) for one in layer.mount.split(",")) if MISSING not in word
+            )
+            device = next(path for path in names.values() if path != MISSING)
+            return StackScript(tuple(start), tuple(reversed(stop)), device, options)
+        if MISSING in names.values() and not _does_without(layer):
             devices[len(images) + place] = MISSING
             continue
         last = layer.device
@@ -47,16 +54,24 @@ def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
     return StackScript(tuple(start), tuple(reversed(stop)), devices[-1])
 
 
+def _does_without(layer: Layer) -> bool:
+    return any(command[0] in ("md", "bcache") or "raid" in command for command in layer.start)
+
+
 def _started(command: LayerCommand, name: str, names: dict[str, str], start: list[str], stop: list[str]) -> str:
     """Add the lines that carry out ``command`` to ``start``, and the lines that undo it to ``stop``. Return the path of
     the device that the command makes, or an empty string."""
     verb, *words = command
-    if verb in ("dm", "md"):
+    if verb in (*MAKERS, "mount"):
         label, *words = words
         name = f"{name}-{label.lower()}"
     words = [_named(word, names) for word in words]
     path = ""
     if verb == "dm":
+        if MISSING in words and "raid" not in words:
+            names[label] = MISSING
+            return MISSING
+        words = ["-" if word == MISSING else word for word in words]
         table = "\\n".join(text.strip() for text in " ".join(words).split(";"))
         start.append(f'printf "{table}\\n" | dmsetup create {name}')
         stop.append(f"dmsetup remove --retry {name}")
@@ -66,13 +81,27 @@ def _started(command: LayerCommand, name: str, names: dict[str, str], start: lis
         words = [word for word in words if word != MISSING]
         start.append(f"mdadm --assemble --run {path} {' '.join(words)}")
         stop.append(f"mdadm --stop {path}")
+    elif verb == "bcache":
+        backing = f'/sys/block/$(basename "$(readlink -f "{words[0]}")")/bcache'
+        start += [f'readlink -f "{one}" > /sys/fs/bcache/register' for one in reversed(words) if one != MISSING]
+        start += [f'echo 1 > "{backing}/running"'] if MISSING in words else []
+        path = f'/dev/$(basename "$(readlink -f "{backing}/dev")")'
+        stop.append(f'echo 1 > "{backing}/{"" if MISSING in words else "cache/"}stop"')
+    elif verb == "loop":
+        start.append(f'{name.replace("-", "_")}=$(losetup --find --show "{words[0]}")')
+        path = f"${name.replace('-', '_')}"
+        stop.append(f'losetup -d "{path}"')
+    elif verb == "mount":
+        names[label] = f"$copy/{name}"
+        start.append(f'mkdir "{names[label]}" && mount -t {words[0]} "{words[1]}" "{names[label]}"')
+        stop.append(f'umount "{names[label]}"')
     elif verb == "set":
         device, file, value = words
         start.append(f'echo {value} > "/sys/block/$(basename "$(readlink -f "{device}")")/{file}"')
     elif verb == "message":
         device, sector, *rest = words
         start.append(f'dmsetup message "{device}" {sector} "{" ".join(rest)}"')
-    elif verb in ("zero", "md-create", "remove"):
+    elif verb in ("zero", "md-create", "bcache-create", "remove"):
         raise UsageError(f"the command {verb!r} starts no layer for people without bob")
     else:
         start.append(" ".join([verb, *words]))

@@ -3,10 +3,11 @@ state is assembled anew from its disks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from bob.claim.idempotence import judged
 from bob.claim.property.judged_case import JudgedCase
@@ -47,7 +48,8 @@ STRIPED, LINEAR, RAID1 = ext4_on("striped"), ext4_on("linear"), ext4_on("raid1")
 
 def left_behind(inhabited: Inhabited) -> str:
     """The layers' devices that are there: none after a request that failed, nor between crash states."""
-    return inhabited.run("dmsetup ls | grep -E 'bob-(stack|recorded)'; ls /sys/block | grep ^md; true")
+    devices = "dmsetup ls | grep -E 'bob-(stack|recorded)'; ls /sys/block | grep -E '^(md|bcache)'"
+    return inhabited.run(f"{devices}; ls /sys/fs/bcache | grep -e -; grep /tmp/bob/layer /proc/mounts; true")
 
 
 def data_of(taken: Taken, operation: str) -> list[DeviceWrite]:
@@ -210,10 +212,25 @@ def test_stripes_do_not_start_without_a_disk(recording: Inhabited, name: str) ->
     assert not left_behind(recording)
 
 
-@pytest.mark.parametrize("name", sorted(layers()))
+OFTEN = {"raid1", "raid5", "crypt", "integrity", "thin", "bcache", "dm-raid1", "loop", "ext4-journal"}
+"""Layers that CI starts in a guest: one for each way to start a layer."""
+
+
+def with_marks(names: Iterable[str]) -> list[ParameterSet]:
+    return [pytest.param(name, marks=() if name in OFTEN else pytest.mark.long) for name in names]
+
+
+def on_layer(name: str) -> Subject:
+    """The file system that the layer is for (or ext4) on this layer."""
+    if fs := layers()[name].fs:
+        return configuration(fs, on=name)
+    return ext4_on(name)
+
+
+@pytest.mark.parametrize("name", with_marks(sorted(layers())))
 def test_every_layer_keeps_what_was_written(recording: Inhabited, observing: Inhabited, name: str) -> None:
     """It is made, recorded, and started for each state; nothing of it stays."""
-    taken = take(recording.agent, WORKLOAD, ext4_on(name))
+    taken = take(recording.agent, WORKLOAD, on_layer(name))
     seen = observe(observing.agent, taken, [taken.last, taken.first, taken.last])
     assert [found(one) for one in seen] == [expected(WORKLOAD, step) for step in (3, 0, 3)]
     assert not left_behind(recording) and not left_behind(observing)

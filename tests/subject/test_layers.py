@@ -19,6 +19,7 @@ from bob.subject.layer import MOST_DISKS, evaluated
 from bob.subject.subject import ConfigurationDocument
 from wording import text_with
 
+SHIPPED = Path(__file__).parents[2] / "bob/subject/layers"
 SECTORS = 32 * MIB // 512
 
 
@@ -31,8 +32,9 @@ def test_every_layer_is_declared_whole(name: str) -> None:
     assert made[0].below == tuple(range(declared.disks))
     assert 0 < made[0].sectors <= SECTORS * declared.disks
     assert made[0].modules and declared.about
-    assert len(declared.start) + len(declared.make) + len(declared.stop) <= 30
-    words = [word for command in (*made[0].make, *made[0].start, *made[0].stop) for word in command]
+    assert len((SHIPPED / f"{name}.toml").read_text().splitlines()) <= 30
+    commands = (*made[0].make, *made[0].start, *made[0].stop, made[0].mkfs, made[0].mount.split(","), made[0].device)
+    words = [word for command in commands for word in ([command] if isinstance(command, str) else command)]
     assert not any(character in word for word in words for character in "{}")
     assert all(any(f"DISK{number}" in word for word in words) for number in range(declared.disks))
 
@@ -107,7 +109,7 @@ def test_a_layer_of_ones_own_is_a_file(tmp_path: Path) -> None:
         ("sectors = 'SIZE0'\nstart = ['dm TOP 0 8 zero']", snapshot("mine.toml: 'about' is missing")),
         (
             "about = 'x'\nsectors = 'SIZE0'\nstart = []",
-            snapshot("mine.toml: start: expected array of length >= 1, got []"),
+            snapshot("mine.toml: start is missing"),
         ),
         (
             "about = 'x'\nsectors = 'SIZE1'\nstart = ['dm TOP 0 8 zero 0']",
@@ -155,11 +157,25 @@ def test_a_layer_of_ones_own_is_a_file(tmp_path: Path) -> None:
         ),
         (
             "about = 'x'\nsectors = 'SIZE0'\nstart = ['lvchange -ay g/v']",
-            snapshot("mine.toml: device is missing: without dm and md nothing says which device the layer makes"),
+            snapshot(
+                "mine.toml: device is missing: without dm, md, bcache and loop nothing says which device the layer makes"
+            ),
         ),
         (
             "about = 'x'\ndisks = 9\nsectors = 'SIZE0'\nstart = ['dm TOP 0 8 linear DISK0 0']",
             snapshot("mine.toml: disks: expected int <= 8, got 9"),
+        ),
+        (
+            "about = 'x'\ndisks = 2\nsectors = 'SIZE0'\nfs = 'xfs'\nstart = ['dm TOP 0 8 linear DISK0 0']",
+            snapshot("mine.toml: start: a layer with the key fs has no such commands"),
+        ),
+        (
+            "about = 'x'\ndisks = 2\nsectors = 'SIZE0'\nfs = 'xfs'\nmkfs = '-l logdev=DISK2'",
+            snapshot("mine.toml: '-l logdev=DISK2': DISK2 is beyond the 2 below it (disks)"),
+        ),
+        (
+            "about = 'x'\nsectors = 'SIZE0'\nstart = ['loop TOP']",
+            snapshot("mine.toml: 'loop TOP' lacks words: loop has 3 at least"),
         ),
         (
             "about = 'x'\nsectors = 'SIZE0'\nbegin = ['dm TOP 0 8 linear DISK0 0']",
@@ -184,7 +200,7 @@ def test_a_mistake_in_a_layer_is_named(tmp_path: Path, text: str, message: str) 
             "linear,,raid1",
             snapshot("unknown layer ''"),
             snapshot(
-                "bob knows: cache, crypt, delay, integrity, integrity-bitmap, integrity-direct, linear, raid0, raid1, raid1-bitmap, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-ppl, raid6, snapshot, striped, thin, writecache"
+                "bob knows: bcache, bcache-writethrough, btrfs-raid1, btrfs-raid5, cache, crypt, crypt-4k, delay, dm-raid1, dm-raid5, dm-raid5-journal, era, ext4-journal, integrity, integrity-bitmap, integrity-direct, linear, loop, mirror, mirror-log, raid0, raid1, raid1-bitmap, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-ppl, raid6, snapshot, striped, thin, writecache, xfs-log, xfs-realtime"
             ),
         ),
         (
@@ -203,6 +219,41 @@ def test_a_stack_that_cannot_be_is_refused(words: str, message: str, hint: str |
     with pytest.raises(UsageError) as caught:
         stack(words, 32 * MIB)
     assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("fs", "words", "message", "hint"),
+    [
+        (
+            "ext4",
+            "raid1,ext4-journal",
+            snapshot("the layer ext4-journal cannot be below the layer raid1"),
+            snapshot("it has to be the first in --stack: it hands its devices to ext4"),
+        ),
+        (
+            "ext4",
+            "ext4-journal,ext4-journal",
+            snapshot("the layer ext4-journal cannot be below the layer ext4-journal"),
+            snapshot("it has to be the first in --stack: it hands its devices to ext4"),
+        ),
+        ("xfs", "ext4-journal", snapshot("the layer ext4-journal is for ext4, not for xfs"), snapshot("--fs ext4")),
+        ("ext3", "ext4-journal", snapshot("the layer ext4-journal is for ext4, not for ext3"), snapshot("--fs ext4")),
+        ("btrfs", "xfs-log,raid1", snapshot("the layer xfs-log is for xfs, not for btrfs"), snapshot("--fs xfs")),
+    ],
+)
+def test_a_file_system_with_several_devices_is_on_top_and_of_its_kind(
+    fs: str, words: str, message: str, hint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        configuration(fs, on=words)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_each_device_of_a_file_system_may_be_an_array() -> None:
+    made = configuration("xfs", on="xfs-log,raid1")
+    assert (len(made.disks), made.layers[-1].below) == (4, (4, 5))
+    assert made.layers[-1].mount == "logdev=DISK1"
+    assert made.volume_bytes >= configuration("xfs").volume_bytes
 
 
 def test_a_guest_has_as_many_disks() -> None:

@@ -4,6 +4,7 @@ would do at boot."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -11,7 +12,7 @@ from bob.agent.inside import devices
 from bob.agent.inside.devices import SECTOR, WORK, Loop, forget_file_systems, run_anyhow, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.layer_commands import StartedLayer, does_without
+from bob.agent.inside.layer_commands import DISK, StartedLayer, does_without
 from bob.agent.inside.md_array import MISSING
 
 LINK = f"{WORK}/volume"
@@ -73,10 +74,37 @@ class Assembly:
         self._makes = False
         if self._layers:
             forget_file_systems()
-            if not os.path.islink(LINK) or os.readlink(LINK) != paths[-1]:
-                with suppress(FileNotFoundError):
-                    os.unlink(LINK)
-                os.symlink(paths[-1], LINK)
+            _link(LINK, paths[-1])
+            for place, below in enumerate(self._layers[-1].below):
+                _link(f"{LINK}-{place}", paths[below])
+
+    def mkfs(self, words: list[str]) -> list[str]:
+        """Return the command ``words`` of mkfs, with the words that the topmost layer adds if it hands several devices
+        to the file system."""
+        return [
+            *words[:-1],
+            *(self._named(word) for word in (self._layers[-1].mkfs if self._layers else ())),
+            words[-1],
+        ]
+
+    def options(self, options: str) -> str:
+        """Return the mount options ``options``, with those that the topmost layer adds. Leave out an option that names
+        a disk in ``lost``."""
+        more = self._layers[-1].mount.split(",") if self._layers else []
+        return ",".join([word for word in (options, *(self._named(one) for one in more if self._has(one))) if word])
+
+    def tool(self, words: list[str]) -> list[str]:
+        """Return the command ``words``, which checks or repairs the file system, with the words that the topmost layer
+        adds."""
+        more = self._layers[-1].check if self._layers else []
+        return [*words[:1], *map(self._named, more), *words[1:]] if all(map(self._has, more)) else words
+
+    def _named(self, word: str) -> str:
+        return re.sub(rf"\b{DISK}(\d+)\b", rf"{LINK}-\1", word)
+
+    def _has(self, word: str) -> bool:
+        numbers = [self._layers[-1].below[int(found)] for found in re.findall(rf"\b{DISK}(\d+)\b", word)]
+        return not any(number < len(self._disks) and self._disks[number] == MISSING for number in numbers)
 
     def release(self) -> None:
         """Take all layers away, the upper layers first. Raises Denial if a layer stays."""
@@ -97,6 +125,13 @@ class Assembly:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _link(link: str, path: str) -> None:
+    if not os.path.islink(link) or os.readlink(link) != path:
+        with suppress(FileNotFoundError):
+            os.unlink(link)
+        os.symlink(path, link)
 
 
 def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:

@@ -23,6 +23,8 @@ PART = "bob-part"  # begins the names of several disks on that device; the numbe
 ARRAYS = range(0xB0B, 0xB0B + 128)
 """The minor numbers of bob's md arrays. They do not collide with mdadm's, which counts from 127 down, or with the
 kernel's, which count from 512 up."""
+CACHE_SETS = "/sys/fs/bcache"
+CACHE_SET = "b0b0b0b0-0000-4000-8000-0000000bcac4"  # the UUID of bob's only cache set (bcache.py)
 STACK = "bob-stack"  # begins the names of layers made by device-mapper (layer_commands.py)
 LOG_WRITER = "log-write"  # the kernel's thread that writes the log (log_writes_ctr in drivers/md/dm-log-writes.c)
 IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
@@ -144,7 +146,7 @@ def make_table(name: str, targets: list[tuple[int, int, str, str]]) -> int:
     try:
         minor = _command(DEV_CREATE, name)
         try:
-            _command(TABLE_LOAD, name, table, targets=len(targets))
+            _load(name, table, len(targets))
             _command(DEV_SUSPEND, name)  # without its flag, this command resumes the device
         except OSError:
             with suppress(OSError):
@@ -154,6 +156,18 @@ def make_table(name: str, targets: list[tuple[int, int, str, str]]) -> int:
         kinds = " and ".join(dict.fromkeys(target[2] for target in targets))
         raise Denial(f"device-mapper cannot make a device with the target {kinds}: {error.strerror}") from error
     return minor
+
+
+def _load(name: str, table: bytes, targets: int) -> None:
+    """Load a table of device-mapper. dm-crypt lets the kernel load a cipher, and waits 60 s for its test
+    (crypto_larval_wait in crypto/api.c). While the guest reads the cipher's module, its virtual clock may jump over
+    these seconds. The cipher is there for the second attempt."""
+    try:
+        _command(TABLE_LOAD, name, table, targets=targets)
+    except OSError as error:
+        if error.errno != errno.ETIMEDOUT:
+            raise
+        _command(TABLE_LOAD, name, table, targets=targets)
 
 
 def _target(start: int, sectors: int, kind: str, parameters: str) -> bytes:
@@ -219,6 +233,16 @@ def _is_stopped(name: str) -> bool:
     return True
 
 
+def stop_cached(name: str) -> None:
+    """Stop the device ``name`` of bcache, or bob's cache set (``name`` is its UUID), and wait until it is gone. Raises
+    Denial if it stays."""
+    folder = f"{CACHE_SETS}/{name}" if name == CACHE_SET else f"/sys/block/{name}/bcache"
+    with suppress(FileNotFoundError):
+        write_text(f"{folder}/stop", "1")
+    if not comes_true(lambda: not os.path.exists(folder), ARRAY_SECONDS, ARRAY_PAUSE):
+        raise Denial(f"bcache was busy for {ARRAY_SECONDS:g} s: {name}")
+
+
 def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
     minor = make_mapped(f"{TARGET}-{number}", sectors, "log-writes", f"{data} {log}")
     forget_file_systems()
@@ -250,16 +274,28 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _made() -> dict[str, bool]:
-    """Return a dictionary whose keys are the names of bob's device-mapper devices and md arrays. The value of a name
-    says whether another device lies on top of that device."""
-    found = {}
+    """Return a dictionary whose keys are the names of bob's device-mapper devices, md arrays, and devices of bcache.
+    The value of a name says whether another device lies on top of that device."""
+    cached = [name for name in os.listdir("/sys/block") if _is_cached(name)]
+    found = {CACHE_SET: bool(cached)} if os.path.isdir(f"{CACHE_SETS}/{CACHE_SET}") else {}
     for device in os.listdir("/sys/block"):
         with suppress(FileNotFoundError):  # md removes an array some time after its stop
             is_mapped = device.startswith("dm-")
             name = read_text(f"/sys/block/{device}/dm/name").strip() if is_mapped else device
-            if name.startswith((STACK, PART, TARGET, SCRATCH)) if is_mapped else is_array(name):
+            if name.startswith((STACK, PART, TARGET, SCRATCH)) if is_mapped else is_array(name) or name in cached:
                 found[name] = bool(os.listdir(f"/sys/block/{device}/holders"))
     return found
+
+
+def _is_cached(name: str) -> bool:
+    """Return whether the block device ``name`` is one that bcache made of bob's disks."""
+    if not name.startswith("bcache"):
+        return False
+    below = os.listdir(f"/sys/block/{name}/slaves")
+    return any(
+        os.path.exists(path) and read_text(path).startswith(("bob-", WORK))
+        for path in (f"/sys/block/{one}/{file}" for one in below for file in ("dm/name", "loop/backing_file"))
+    )
 
 
 def clear_devices() -> None:
@@ -267,6 +303,8 @@ def clear_devices() -> None:
         for name in [name for name, is_held in made.items() if not is_held] or list(made):
             if is_array(name):
                 stop_array(name)
+            elif name == CACHE_SET or name.startswith("bcache"):
+                stop_cached(name)
             else:
                 run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):

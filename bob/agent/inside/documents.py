@@ -23,6 +23,9 @@ class LayerDocument(NamedTuple):
     stop: list[list[str]]
     device: str
     modules: list[str]
+    mkfs: list[str]
+    mount: str
+    check: list[str]
 
 
 class SubjectDocument(NamedTuple):

@@ -5,14 +5,21 @@ calls, because each crash state needs them:
 - ``md NAME DEVICE...`` assembles an array from the superblocks on these devices.
 - ``md-create level=1 data=2048 [chunk=N] [layout=N] [bitmap=N] [ppl=N] DEVICE...`` writes such superblocks; a DEVICE
   may be ``missing``, and the last DEVICE may be ``journal:DEVICE``.
+- ``loop NAME FILE`` makes a loop device of the file.
+- ``mount NAME TYPE DEVICE`` mounts a file system of that type, with the kernel's default options.
+- ``bcache NAME BACKING CACHE`` registers a backing device and its cache with bcache.
+- ``bcache-create MODE BACKING CACHE`` writes their superblocks; MODE is ``writethrough`` or ``writeback``.
 - ``message DEVICE SECTOR TEXT...`` sends a message to a device-mapper target.
-- ``remove NAME`` removes a device that ``dm`` or ``md`` made. A layer has commands in its list ``make``, which run once
-  to create it. If these commands leave such a device, the agent removes the device after the last of them.
+- ``remove NAME`` removes a device that a command made. A layer has commands in its list ``make``,
+  which run once to create it. If these commands leave such a device, the agent removes the device after the last of
+  them.
 - ``zero DEVICE N`` writes zeros to the first N sectors.
 - ``set DEVICE FILE VALUE`` writes the value into a file below /sys/block/DEVICE.
 
-In later commands, NAME stands for the path of the device that ``dm`` or ``md`` made. In the same way, DISK0 stands for
-the path of the first device below the layer."""
+In later commands, NAME stands for the path of the device that ``dm``, ``md``, ``bcache`` or ``loop`` made, or for the
+mount point. In the same way, DISK0 stands for the path of the first device below the layer. If a device below the layer
+failed, its path is the word ``missing``. Then ``md`` and a table of dm-raid do without that device, and ``bcache`` does
+without its cache. Any other table over a missing device makes a missing device, too."""
 
 from __future__ import annotations
 
@@ -20,10 +27,12 @@ import os
 import re
 from collections.abc import Callable, Sequence
 
-from bob.agent.inside import devices, md_array
-from bob.agent.inside.devices import SECTOR, opened, run, write_text
+from bob.agent.inside import bcache, devices, md_array
+from bob.agent.inside.devices import SECTOR, Loop, opened, run, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
+from bob.agent.inside.md_array import MISSING
+from bob.agent.inside.mounts import LAYER_FILES, mount_at, unmount
 
 DISK = "DISK"
 MOST_ARRAYS = 8  # in a layer
@@ -32,7 +41,7 @@ MOST_ARRAYS = 8  # in a layer
 def does_without(layer: LayerDocument) -> bool:
     """Return whether the layer may be started although a device below it is missing. The layer's own rules (those of
     RAID, for example) then decide whether the start succeeds."""
-    return any(command[0] == "md" for command in layer.start)
+    return not layer.start or any(command[0] in ("md", "bcache") or "raid" in command for command in layer.start)
 
 
 class StartedLayer:
@@ -43,11 +52,11 @@ class StartedLayer:
         self._number, self._layer = number, layer
         self._paths = {f"{DISK}{place}": path for place, path in enumerate(below)}
         self._undo: dict[str, Callable[[], None]] = {}  # by the NAME of the device
-        self.path = layer.device
+        self.path = layer.device if layer.start else next((path for path in below if path != MISSING), MISSING)
 
     def make(self) -> None:
         """Carry out the commands that make the layer. This happens only once for a set of disks. Then remove the
-        devices that the verbs ``dm`` and ``md`` made meanwhile."""
+        devices that the commands made meanwhile."""
         self._carry_out(self._layer.make)
         self.remove_devices()
 
@@ -65,7 +74,7 @@ class StartedLayer:
 
     def stop(self) -> None:
         """Carry out the commands that stop the layer, even if the layer failed to start. Then remove the devices that
-        the verbs ``dm`` and ``md`` made, the last one first."""
+        the commands made, the last one first."""
         self._carry_out(self._layer.stop)
         self.remove_devices()
 
@@ -76,11 +85,17 @@ class StartedLayer:
     def _carry_out(self, commands: list[list[str]]) -> None:
         for command in commands:
             verb, *words = command
-            if verb in ("dm", "md"):
+            if verb in ("dm", "md", "bcache", "loop", "mount"):
                 label, *words = words
                 words = [self._named(word) for word in words]
-                self.path = self._dm(label, words) if verb == "dm" else self._md(label, words)
-                self._paths[label] = self.path
+                make = {
+                    "dm": self._dm,
+                    "md": self._md,
+                    "bcache": self._bcache,
+                    "loop": self._loop,
+                    "mount": self._mount,
+                }
+                self.path = self._paths[label] = make[verb](label, words)
             elif verb == "remove":
                 self._remove(words[0])
             else:
@@ -89,7 +104,7 @@ class StartedLayer:
                     _VERBS[verb](words)
                 else:
                     run(verb, *words)
-        if self._layer.device:
+        if self._layer.device and self._layer.start:
             self.path = self._layer.device
 
     def _named(self, word: str) -> str:
@@ -99,7 +114,11 @@ class StartedLayer:
     def _dm(self, label: str, words: list[str]) -> str:
         targets = []
         for text in " ".join(words).split(";"):
-            start, sectors, kind, *parameters = text.split(None, 3)
+            start, sectors, kind, *parameters = text.split()
+            if MISSING in parameters:
+                if kind != "raid":
+                    return MISSING
+                parameters = ["-" if word == MISSING else word for word in parameters]
             targets.append((int(start), int(sectors), kind, " ".join(parameters)))
         name = f"{devices.STACK}-{self._number}-{label.lower()}"
         minor = devices.make_table(name, targets)
@@ -112,6 +131,30 @@ class StartedLayer:
         self._undo[label] = lambda: devices.stop_array(name)
         return path
 
+    def _bcache(self, label: str, words: list[str]) -> str:
+        backing, its_cache = words
+        if backing == MISSING:
+            raise Denial("bcache lacks its backing device")
+        its_cache = "" if its_cache == MISSING else its_cache
+        path = bcache.register(backing, its_cache)
+        self._undo[label] = lambda: bcache.stop(backing, its_cache)
+        return path
+
+    def _loop(self, label: str, words: list[str]) -> str:
+        [file] = words
+        made = Loop(file)
+        made.release_holder()
+        self._undo[label] = made.close
+        return made.path
+
+    def _mount(self, label: str, words: list[str]) -> str:
+        kind, device = words
+        folder = f"{LAYER_FILES}-{self._number}-{label.lower()}"
+        os.makedirs(folder, exist_ok=True)
+        mount_at(device, folder, kind)
+        self._undo[label] = lambda: unmount(folder)
+        return folder
+
     def _remove(self, label: str) -> None:
         if label not in self._undo:
             raise Denial(f"the layer {self._layer.name} removes {label}, which it did not make")
@@ -122,6 +165,11 @@ class StartedLayer:
 def _md_create(words: list[str]) -> None:
     given = {name: int(value) for name, _sign, value in (word.partition("=") for word in words if "=" in word)}
     md_array.make_array([word for word in words if "=" not in word], **given)
+
+
+def _bcache_create(words: list[str]) -> None:
+    mode, backing, its_cache = words
+    bcache.make(backing, its_cache, mode)
 
 
 def _zero(words: list[str]) -> None:
@@ -145,6 +193,7 @@ def _set(words: list[str]) -> None:
 
 
 _VERBS: dict[str, Callable[[list[str]], None]] = {
+    "bcache-create": _bcache_create,
     "md-create": _md_create,
     "message": _message,
     "zero": _zero,

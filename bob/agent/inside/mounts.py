@@ -16,6 +16,8 @@ ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-super
 superblock at the first open, and commits (ext4_sample_last_mounted). That would take a tenth of a crash state's time,
 and would add a write to recordings that no operation asked for."""
 
+LAYER_FILES = f"{WORK}/layer"  # begins the mount points of layers (layer_commands.py)
+
 MOUNT_FLAGS = {
     "rw": 0, "ro": 1, "suid": 0, "nosuid": 2, "dev": 0, "nodev": 4, "exec": 0, "noexec": 8, "async": 0, "sync": 16,
     "dirsync": 128, "atime": 0, "noatime": 1024, "diratime": 0, "nodiratime": 2048, "relatime": 1 << 21,
@@ -96,22 +98,24 @@ def mount_at(source: str, target: str, fs: str, flags: int = 0, data: str = "") 
         raise Denial(f"cannot mount {target}: {os.strerror(number)}")
 
 
-def unmount() -> None:
-    """Unmount ``ROOT``. While the file system is busy, try again for up to 10 s."""
+def unmount(place: str = ROOT) -> None:
+    """Unmount what is mounted at ``place``. While the file system is busy, try again for up to 10 s."""
     for _ in range(200):
-        if libc.umount2(ROOT.encode(), 0) == 0:
+        if libc.umount2(place.encode(), 0) == 0:
             return
         if ctypes.get_errno() != errno.EBUSY:
             break
         time.sleep(0.05)
-    raise OSError(ctypes.get_errno(), f"umount {ROOT}")
+    raise OSError(ctypes.get_errno(), f"umount {place}")
 
 
 def clear_mounts() -> None:
-    with suppress(OSError):
-        unmount()
-    while libc.umount2(ROOT.encode(), MNT_DETACH) == 0:
-        pass
+    places = [line.split()[1] for line in read_text("/proc/mounts").splitlines()]
+    for place in [ROOT, *(one for one in reversed(places) if one.startswith(LAYER_FILES))]:
+        with suppress(OSError):
+            unmount(place)
+        while libc.umount2(place.encode(), MNT_DETACH) == 0:
+            pass
 
 
 def effective_options() -> str:

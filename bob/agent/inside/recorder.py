@@ -103,7 +103,8 @@ class Take:
         self.recorded.assemble()
 
     def mount(self) -> None:
-        mount_or_refuse(self.path, self.subject.driver, self.subject.options)
+        options = self.recorded.assembly.options(self.subject.options)
+        mount_or_refuse(self.path, self.subject.driver, options)
 
     def settle(self) -> None:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
@@ -217,7 +218,7 @@ def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: byte
         recording.mark("start")
         recording.assemble()
         if recording.subject.check:
-            run_anyhow(recording.subject.check, recording.path)
+            run_anyhow(recording.recorded.assembly.tool(recording.subject.check), recording.path)
         recording.mount()
         recording.mark("end")
         recording.effective = effective_options()
@@ -251,9 +252,9 @@ def make_base(
         set_clock(BASE_EPOCH)
         narrate = narrator(narrates)
         narrate("mkfs")
-        printed = run(*with_device(made.mkfs, whole.path))
+        printed = run(*with_device(whole.mkfs(made.mkfs), whole.path))
         narrate("mount")
-        mount_or_refuse(whole.path, made.driver, made.options)
+        mount_or_refuse(whole.path, made.driver, whole.options(made.options))
         effective = effective_options()
         if not setup_seconds:  # a program would see this file
             with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):

@@ -85,8 +85,9 @@ class StateSession:
         scratch.look_out([])
         forget_file_systems()
         # bob must not write when it looks: without noatime, each unmount would write time stamps back.
-        path = scratch.assembly.path
-        self.mount = Mount(path, subject.driver, subject.options, ("noatime", "nodiratime"))
+        self.volume = scratch.assembly
+        options = self.volume.options(subject.options)
+        self.mount = Mount(self.volume.path, subject.driver, options, ("noatime", "nodiratime"))
         scratch.accessed()
 
     def close(self) -> None:
@@ -154,7 +155,7 @@ class StateSession:
 
     def check(self) -> None:
         if self.subject.check and self.checks:
-            run_anyhow(self.subject.check, self.scratch.assembly.path)
+            run_anyhow(self.volume.tool(self.subject.check), self.volume.path)
 
     def recover_and_look(self) -> StateOutcome:
         """Recover the state as a boot would, and return its outcome. The kernel's messages are added to
@@ -175,7 +176,7 @@ class StateSession:
             if not self.subject.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
-            run_anyhow(self.subject.repair, self.scratch.assembly.path)
+            run_anyhow(self.volume.tool(self.subject.repair), self.volume.path)
             repaired = True
             if self.mount():
                 return error, True, None
@@ -208,7 +209,7 @@ class StateSession:
         if not self.mount():
             unmount()
             if checker := self.subject.checker:
-                code, printed = run_checker(checker, self.scratch.assembly.path)
+                code, printed = run_checker(self.volume.tool(checker), self.volume.path)
                 if code not in self.subject.clean:
                     wrong.append((CHECKER, f"{checker[0]} ends with {code}: {printed}"))
             self.scratch.kernel.skip()
