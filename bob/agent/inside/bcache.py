@@ -29,7 +29,7 @@ MAGIC = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
 SET = bytes.fromhex(CACHE_SET.replace("-", ""))
 CACHE_DEVICE, BACKING_DEVICE = 0, 1  # BCACHE_SB_VERSION_CDEV and BCACHE_SB_VERSION_BDEV
 MODES = {"writethrough": 0, "writeback": 1, "writearound": 2}  # the lowest bits of a backing device's flags
-BUCKET, BLOCK = 32, 8  # sectors; the kernel takes no cache of fewer than 513 buckets (cache_alloc in super.c)
+BUCKET, BLOCK = 32, 1  # sectors; the kernel takes no cache of fewer than 513 buckets (cache_alloc in super.c)
 FIRST_BUCKET = 1  # bucket 0 has the superblock
 SUPER = struct.Struct("<3Q16s16s16s32s2Q64xQ4HI2H")
 """The fields up to ``keys``: checksum, offset, version, magic, uuid, set_uuid, label, flags, seq, 64 bytes of features
