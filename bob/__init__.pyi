@@ -97,6 +97,7 @@ def probe(
     properties: str | Sequence[str] = (),
     probes: StrPath | Sequence[StrPath] = (),
     recovery_crashes: int = 0,
+    recovery_depth: int = 1,
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
@@ -125,6 +126,8 @@ def probe(
     :param properties: Check only these properties, by name, or ``all``. Default: all; with ``probes``, only theirs.
     :param probes: Your own probe files, whose properties bob checks.
     :param recovery_crashes: Also crash the recovery of this many crash states. This adds the row recovery-idempotent.
+    :param recovery_depth: How many crashes in a row interrupt recovery. With 2, bob also crashes the recovery of as
+        many states that a crash during recovery left.
     :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
         bob.toml, else 100.
     :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.

@@ -63,8 +63,9 @@ class ProbeRequest:
     mounts that bob may use for each workload. bob predicts the outcomes of some crash states without a mount. It mounts
     some of these states, too, to check the predictions; ``audit`` is the share of the predicted states that bob mounts.
     If ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery.
-    If ``by_cause`` is True, the result also lists the findings in groups with the same cause. ``pace`` says how fast a
-    program under test runs while bob records it."""
+    A crash during recovery leaves crash states, too. bob then chooses as many of those, up to ``recovery_depth`` such
+    crashes in a row. If ``by_cause`` is True, the result also lists the findings in groups with the same cause.
+    ``pace`` says how fast a program under test runs while bob records it."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -75,6 +76,7 @@ class ProbeRequest:
     model: DeviceModel = DEFAULT_MODEL
     audit: float = DEFAULT_AUDIT
     recovery_crashes: int = 0
+    recovery_depth: int = 1
     probes: tuple[Probe, ...] = ()
     rows: RowSet = RowSet.TABLE1
     by_cause: bool = False
@@ -125,6 +127,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
     completion: Completion = field(default_factory=older(Completion.PROMPT))
     audit: Number = field(default_factory=older(DEFAULT_AUDIT))
     recovery_crashes: int = field(default_factory=older(0))
+    recovery_depth: int = 1
     rows: RowSet = field(default_factory=older(RowSet.TABLE1))
     probes: tuple[ProbeDocument, ...] = field(default_factory=older(()))
     by_cause: bool = False

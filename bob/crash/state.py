@@ -74,6 +74,15 @@ def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint],
             raise MalformedError(f"write {index} has {units} atomic units and cannot be torn as {list(ranges)}")
 
 
+def is_legal_at(points: Sequence[GrowthPoint], state: CrashState, number: int) -> bool:
+    """Return whether a crash at growth point ``number`` can also leave the legal state ``state``. The state may belong
+    to another growth point."""
+    here = points[number]
+    whole = {*points[state.point].durable, *state.kept}
+    torn = {index for index, _ranges in state.torn}
+    return whole.issuperset(here.durable) and {*here.durable, *here.pending} >= whole | torn
+
+
 def departure(state: CrashState) -> tuple[int, int]:
     """Return a key for sorting states by how hard they are to explain. First comes the number of torn writes, then the
     number of unbroken series of kept writes."""

@@ -4,8 +4,8 @@ witness: a document about one crash state that breaks the property."""
 
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,32 @@ from bob.claim.property.readings import OutcomeReadings
 from bob.claim.property.rules import Property
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
-from bob.crash.coverage import total
+from bob.crash.coverage import States, total
 from bob.crash.neighbours import causes
 from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observations import ExploredState, Observations, TroubleKind, alike, without_numbers
 from bob.subject import Subject, promises
+from bob.text import compact, plural
 from bob.witness import document as witness
-from bob.witness.document import ShownState
+from bob.witness.document import EarlierCrash, ShownState
 from bob.workload.operations import Workload
+
+EarlierCrashes = Callable[[], tuple[EarlierCrash, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryCrash:
+    """What bob knows about the crashes of one recovery. ``expected`` is the observation after the recovery if no crash
+    interrupts it. ``depth`` is 1 if the recovery follows a crash of a workload, 2 if it follows a crash of such a
+    recovery, and so on. ``single`` returns trees that a single crash could have left, and ``earlier`` the crashes
+    before the recovery."""
+
+    expected: Observation
+    depth: int = 1
+    single: Callable[[], Iterable[Observation]] = tuple
+    earlier: EarlierCrashes = tuple
 
 
 class Column:
@@ -67,6 +83,7 @@ class Column:
         self._shapes: Counter[tuple[str, str]] = Counter()  # numbers of outcomes, by the base and the shape of the tree
         self._examined: set[tuple[str, str]] = set()
         self._findings = Findings(self._witness) if by_cause else None
+        self._recoveries: defaultdict[int, list[States]] = defaultdict(list)
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
         """Record the ``reason`` why ``workload`` was not judged. Properties that this workload tests then cannot get
@@ -147,23 +164,25 @@ class Column:
             told = self._told(case.workload, broken)
             self._losses.append(f"{case.workload.title}: the cause of its breach of {prop.name} is not known: {told}")
 
-    def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge a crash during the recovery from an earlier crash. ``observed`` has the crash states that this second
-        crash can leave. ``expected`` is the observation after a recovery that no second crash interrupts."""
+    def add_recovery(self, case: Case, observed: Observations, crash: RecoveryCrash) -> None:
+        """Judge a crash during the recovery from an earlier crash. ``observed`` has the crash states that this crash
+        can leave."""
         observations = observed.findings.observations()
         refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
         ]
-        self._add_unmountable(case, refusing, observed)
-        self._add_troubles(case, observed)
-        said, shown = judged(observed, expected)
+        self._add_unmountable(case, refusing, observed, crash.earlier)
+        self._add_troubles(case, observed, crash.earlier)
+        said, shown = judged(observed, crash.expected, crash.single)
         self._take(IDEMPOTENT, case.workload, said)
+        self._recoveries[crash.depth].append(said.states)
         if shown is not None:
             state, evidence = shown
-            self._best[IDEMPOTENT.name].add(state, ShownState(case, state, Idempotent(), evidence))
+            showing = ShownState(case, state, Idempotent(), evidence, earlier=crash.earlier)
+            self._best[IDEMPOTENT.name].add(state, showing, before=(crash.depth,))
 
     def _add_unmountable(
-        self, case: Case, states: Sequence[ExploredState], observed: Observations
+        self, case: Case, states: Sequence[ExploredState], observed: Observations, earlier: EarlierCrashes = tuple
     ) -> ShownState | None:
         """Add the number of ``states``, which do not mount, to the column's count of such states. Return the state that
         is easiest to explain. Return None if ``states`` is empty, or if an earlier workload already had such states."""
@@ -171,11 +190,11 @@ class Column:
         found, count = unmountable(states, observed.findings.observation)
         if found is None:
             return None
-        showing = ShownState(case, found.state, found.claim, found.evidence)
+        showing = ShownState(case, found.state, found.claim, found.evidence, earlier=earlier)
         is_first = self._unmountable.add(showing.state, showing, count, before=(self._cases,))
         return showing if is_first else None
 
-    def _add_troubles(self, case: Case, observed: Observations) -> None:
+    def _add_troubles(self, case: Case, observed: Observations, earlier: EarlierCrashes = tuple) -> None:
         self._normal.update(dict.fromkeys(observed.normal))
         self._passing.update(dict.fromkeys(observed.passing))
         for number, outcome in enumerate(observed.findings.found):
@@ -185,7 +204,7 @@ class Column:
                     self._examined.add((case.base.name, told))
         for trouble in observed.troubles:
             state = observed.states[trouble.state].state
-            showing = ShownState(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
+            showing = ShownState(case, state, Sound(TroubleKind(trouble.kind)), trouble.words, earlier=earlier)
             self._troubles[alike(trouble)].add(state, showing, before=(len(case.workload.operations),))
 
     def cells(self) -> tuple[Answer, ...]:
@@ -209,6 +228,8 @@ class Column:
         if self._configuration.note:
             yield self._configuration.note
         yield from self._losses
+        if len(self._recoveries) > 1:
+            yield from (_of_depth(depth, states) for depth, states in sorted(self._recoveries.items()))
         # Two notes count as one if their words differ only in numbers.
         for words in {without_numbers(words): words for words in self._normal}.values():
             yield f"not a finding, as it also happens on a disk without any recorded write: {words}"
@@ -249,6 +270,17 @@ class Column:
 
     def _witness(self, showing: ShownState, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
         return witness.write(showing, environment=self._environment, writes=writes)
+
+
+def _of_depth(depth: int, parts: Sequence[States]) -> str:
+    states = total(parts)
+    times = plural(depth, "crash") if depth == 1 else f"{depth} crashes in a row"
+    return (
+        f"{times} during recovery: {plural(len(parts), 'recovery').replace('recoverys', 'recoveries')} crashed, "
+        f"{compact(states.explored)} of {compact(states.legal_sectors)} legal states explored, "
+        f"{compact(states.explored_writes or 0)} of {compact(states.legal_writes)} of them without torn writes, by "
+        f"{plural(states.mounted, 'mount')}"
+    )
 
 
 def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:

@@ -28,6 +28,8 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
     console.print(Text(f"{witness.title} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
     print_indented(console, f"kernel {witness.kernel}, {witness.work.title}", 0)
+    for number, earlier in enumerate(witness.earlier, start=1):
+        print_indented(console, f"crash {number}, of {earlier.title}: {earlier.sentence}", 0)
     console.print()
     print_indented(console, witness.sentence, 0, "bob.title")
     console.print()

@@ -105,6 +105,15 @@ class Questions:
         alone=RECOVERIES,
         python="Also crash the recovery of this many crash states. This adds the row recovery-idempotent.",
     )
+    recovery_depth: int = option(
+        "--recovery-depth D",
+        "How many crashes in a row interrupt recovery. With 2, bob also crashes the recovery of N states that a crash"
+        " during recovery left.",
+        Range(1),
+        1,
+        python="How many crashes in a row interrupt recovery. With 2, bob also crashes the recovery of as many states"
+        " that a crash during recovery left.",
+    )
 
 
 OPERATIONS: Any = option("OPERATIONS", "The operations, separated by ``;`` or line breaks (docs/extend.md).")

@@ -287,7 +287,7 @@ def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
 def _work(kind: str, request: ProbeRequest, guests: int, workloads: int) -> TimedWork:
     kind = "search" if request.by_cause else kind
     if request.recovery_crashes:
-        kind = f"{kind}, {request.recovery_crashes} recoveries crashed"
+        kind = f"{kind}, {request.recovery_crashes * request.recovery_depth} recoveries crashed"
     return TimedWork.of(kind, request, guests, workloads)
 
 

@@ -1,7 +1,7 @@
 """Crashes that occur during the recovery from an earlier crash. bob records recoveries, and explores the crashes during
-them. It skips a recovery if the run directory already has the results."""
+them. Then it does the same with recoveries from these crashes, up to a depth. It skips a recovery if the run directory
+already has the results."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image
-from bob.judge.recoveries import Recovered, chosen, planned, recovery_of
+from bob.judge.recoveries import Recoveries, chosen, chosen_again, planned
 from bob.observe.explore import explore
 from bob.observe.observations import Observations
 from bob.progress import Progress
@@ -38,54 +38,61 @@ def crash_recoveries(
     progress: Progress,
 ) -> None:
     """Explore crashes during recovery. bob chooses some crash states of ``workloads``, and records how the file system
-    recovers from each of them. Then it explores the crashes during these recoveries. The guests are in virtual time,
-    and the directory ``run`` keeps the observations."""
-    plan = _plan(run, request, workloads)
-    every = (
-        _RecoveryJob(run, request, place, one, workloads[one.workload], progress) for place, one in enumerate(plan)
-    )
-    if not (left := [recovery for recovery in every if not run.is_done(recovery.folder)]):
-        return
-    crashes = f"crashes during recovery, from {plural(len(left), 'crash state')}"
-    progress.step(f"{request.configuration.name}: now {crashes}")
-    for _recovery in Pool(guests, image, progress).done(JobQueue(Clock.VIRTUAL, left)):
-        pass  # the run directory has the observations
+    recovers from each of them. Then it explores the crashes during these recoveries. For a greater depth, it chooses
+    some of the states that these crashes leave, and goes on. The guests are in virtual time, and the directory ``run``
+    keeps the observations."""
+    for depth in range(1, request.recovery_depth + 1):
+        every = _planned(run, request, workloads, depth)
+        jobs = [_RecoveryJob(every, request, place, progress) for place in every.at(depth)]
+        if not (left := [recovery for recovery in jobs if not run.is_done(recovery.folder)]):
+            continue
+        crashes = f"crashes during recovery, from {plural(len(left), 'crash state')}"
+        after = f" of depth {depth}" if request.recovery_depth > 1 else ""
+        progress.step(f"{request.configuration.name}: now {crashes}{after}")
+        for _recovery in Pool(guests, image, progress).done(JobQueue(Clock.VIRTUAL, left)):
+            pass  # the run directory has the observations
 
 
-def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload]) -> list[Recovered]:
-    """Return the crash states whose recovery a second crash is to interrupt. bob chooses them once in a run, and keeps
-    the choice in run.json."""
-    if (plan := planned(run)) is None:
+def _planned(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload], depth: int) -> Recoveries:
+    """Return the recoveries to crash, with those of ``depth``. bob chooses them once in a run, and keeps the choice in
+    run.json."""
+    plan = planned(run)
+    if plan is None:
         folders = {number: run.folder(number, workload) for number, workload in enumerate(workloads)}
         observed = ((number, run.observed(path)) for number, path in folders.items() if run.is_observed(path))
         plan = chosen(observed, request.recovery_crashes, request.seed)
         run.note(recoveries=encode(plan))
-    return plan
+    every = Recoveries(run, plan, workloads, request)
+    if depth == 1 or every.at(depth):
+        return every
+    crashed = [place for place in every.at(depth - 1) if run.is_observed(run.recovery_folder(place))]
+    more = chosen_again(
+        ((place, plan[place], run.observed(run.recovery_folder(place))) for place in crashed),
+        lambda place, state: after_crash(every.case(run.recovery_folder(place)), state).name,
+        (after_crash(every.case(every.origin(one)), one.state).name for one in plan),
+        request.recovery_crashes,
+        request.seed,
+    )
+    run.note(recoveries=encode([*plan, *more]))
+    return Recoveries(run, [*plan, *more], workloads, request)
 
 
 class _RecoveryJob(Job):
     when, verb = " while recording", "crashed"
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        request: ProbeRequest,
-        place: int,
-        recovered: Recovered,
-        origin: Workload,
-        progress: Progress,
-    ) -> None:
-        self._workload = recovery_of(origin, recovered.state)
+    def __init__(self, every: Recoveries, request: ProbeRequest, place: int, progress: Progress) -> None:
+        self._workload = every.workload(place)
         super().__init__(self._workload.title)
-        self.folder = run.recovery_folder(place)
-        self._run, self._request, self._recovered, self._origin = run, request, recovered, origin
+        self.folder = every.run.recovery_folder(place)
+        self._run, self._request, self._recovered = every.run, request, every.plan[place]
+        self._origin = every.origin(self._recovered)
         self._progress = progress
         self._seen: Observations | None = None
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        run, request, recovered = self._run, self._request, self._recovered
-        subject, origin = request.configuration, run.folder(recovered.workload, self._origin)
-        base = after_crash(run.case(origin, subject, request.model), recovered.state)
+        run, request = self._run, self._request
+        subject = request.configuration
+        base = after_crash(run.case(self._origin, subject, request.model), self._recovered.state)
         try:
             put_base(agent, base)
             completion = request.model.completion
@@ -118,6 +125,6 @@ class _RecoveryJob(Job):
 
 
 def after_crash(case: Case, state: CrashState) -> Base:
+    """Return what is on the disks in ``state``. Bases with one content have one name."""
     base, packed = case.base, differences.overlaid(case.base.packed, case.plan.runs(state))
-    name = hashlib.sha256(packed).hexdigest()[:16]
-    return replace(base, name=name, packed=packed)
+    return replace(base, name=differences.digest(packed)[:16], packed=packed)

@@ -118,6 +118,10 @@ def _check_numbers(request: ProbeRequest) -> None:
         raise UsageError(f"invalid audit {request.audit}; expected a share from 0 to 1", hint="for example 0.01")
     if request.recovery_crashes < 0:
         raise UsageError(f"cannot crash {request.recovery_crashes} recoveries", hint="expected 0 or more")
+    if request.recovery_depth < 1:
+        raise UsageError(f"invalid recovery depth {request.recovery_depth}", hint="expected 1 or more")
+    if request.recovery_depth > 1 and not request.recovery_crashes:
+        raise UsageError("a recovery depth alone crashes no recovery", hint="add --recovery-crashes N")
     check_jobs(request.host.jobs)
 
 

@@ -2,6 +2,7 @@
 new data. In its packed form, the runs follow each other, compressed by zlib; :mod:`bob.agent.inside.images` has the
 format."""
 
+import hashlib
 import struct
 import zlib
 from bisect import bisect_left, bisect_right
@@ -53,6 +54,18 @@ def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
     for sector, data in runs:
         pieces += packer.compress(RUN.pack(sector, len(data) // SECTOR_BYTES)), packer.compress(data)
     return b"".join([*pieces, packer.flush()])
+
+
+def digest(packed: bytes) -> str:
+    """Return a digest of what the difference ``packed`` writes where. It does not depend on how the writes are divided
+    into runs."""
+    found, end = hashlib.sha256(), -1
+    for sector, data in runs(packed):
+        if sector != end:
+            found.update(RUN.pack(sector, 0))
+        found.update(data)
+        end = sector + len(data) // SECTOR_BYTES
+    return found.hexdigest()
 
 
 def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:

@@ -4,7 +4,7 @@ a property of the file system (docs/formats.md)."""
 
 import lzma
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -56,13 +56,24 @@ class WitnessSize:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierCrash:
+    """A crash before the crash of a witness. ``title`` names what it interrupted: a workload, or a recovery. ``state``
+    is the crash state that it left, and ``sentence`` says in words what that state lacks."""
+
+    title: str
+    state: CrashState
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShownState:
     """A crash state of the recording ``case`` that breaks ``claim``. ``evidence`` is a line of text that says how the
     state breaks the claim. ``causes`` are the indexes of the decisive writes: if a single one of them had another fate,
     the claim would hold. ``all_lost`` says whether the earliest crash, which loses all pending writes, also breaks the
     claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree. A claim may say
     that one operation persists before another. ``is_clear`` is False for such a claim if the state perhaps has only a
-    part of the later operation. In all other cases it is True."""
+    part of the later operation. In all other cases it is True. If the crash interrupted a recovery, ``earlier`` returns
+    the crashes before it."""
 
     case: Case
     state: CrashState
@@ -72,6 +83,7 @@ class ShownState:
     all_lost: bool | None = None
     found: Observation | None = None
     is_clear: bool = True
+    earlier: Callable[[], tuple[EarlierCrash, ...]] = tuple
 
     @property
     def size(self) -> WitnessSize:
@@ -89,7 +101,8 @@ class Witness:
     size before bob made the witness smaller.
 
     ``all_lost`` says whether a crash that loses all pending writes also breaks the claim. ``found`` is the tree after
-    the mount; older witnesses lack it."""
+    the mount; older witnesses lack it. ``earlier`` has the crashes that led to ``base``, if the crash of the witness
+    interrupted a recovery."""
 
     claim: Claim
     evidence: str
@@ -108,6 +121,7 @@ class Witness:
     shrunk_from: WitnessSize | None
     all_lost: bool | None = None
     found: Observation | None = None
+    earlier: tuple[EarlierCrash, ...] = ()
 
     @property
     def title(self) -> str:
@@ -162,6 +176,7 @@ class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", t
     crash: CrashDocument
     shrunk_from: WitnessSize | None = None
     found: FoundDocument | None = None
+    earlier: tuple[EarlierCrash, ...] = ()
     base: BaseDocument
     runs: tuple[tuple[int, int], ...]
     data: DataRecipe
@@ -193,6 +208,7 @@ def write(
         crash=CrashDocument(state, showing.size.departure, line, showing.all_lost),
         shrunk_from=shrunk_from,
         found=found,
+        earlier=showing.earlier(),
         base=BaseDocument.of(base, _image(base.packed)),
         runs=tuple((sector, len(data) // SECTOR_BYTES) for sector, data in runs),
         data=to_recipe(b"".join(data for _sector, data in runs)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
 from bob.crash.legal import growth_points
-from bob.crash.state import CrashState, check_state, effective
+from bob.crash.state import CrashState, check_state, effective, is_legal_at
 from bob.errors import MalformedError, UsageError
 from bob.schema import ShapeError, decode, encode
 from bob.trace.model import DeviceWrite
@@ -114,6 +114,21 @@ def test_the_later_of_two_writes_wins_whatever_their_numbers() -> None:
 
 
 @settings(max_examples=100, deadline=None)
+@given(cases())
+def test_a_state_is_legal_where_some_subset_gives_it(case: Case) -> None:
+    points = growth_points(case.trace, case.model)
+    whole = [
+        CrashState(number, tuple(index for index, is_kept in zip(point.pending, kept, strict=True) if is_kept))
+        for number, point in enumerate(points)
+        for kept in product((False, True), repeat=len(point.pending))
+    ]
+    mediums = [frozenset({*points[state.point].durable, *state.kept}) for state in whole]
+    there = {(state.point, medium) for state, medium in zip(whole, mediums, strict=True)}
+    for state, medium in zip(whole, mediums, strict=True):
+        for number in range(len(points)):
+            assert is_legal_at(points, state, number) == ((number, medium) in there)
+
+
 @given(cases())
 def test_replaying_all_is_what_the_device_holds(case: Case) -> None:
     image = bytearray(case.base)

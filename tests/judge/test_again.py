@@ -23,7 +23,7 @@ from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge import findings
 from bob.judge.again import judge_again
-from bob.judge.column import Column
+from bob.judge.column import Column, RecoveryCrash
 from bob.judge.recoveries import Recovered, add_recoveries, chosen, planned, recovery_of
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
@@ -252,7 +252,7 @@ def column(*found: str, keep: dict[str, Any]) -> Column:
     made = Column(samples.CONFIGURATION, [], samples.ENVIRONMENT, kept)
     states = [(samples.FIRST, 0), (samples.LAST, 0), (LOST, 1), (CrashState(0, (2,)), 2)][: len(found) + 1]
     seen = samples.observed(*states, found=found)
-    made.add_recovery(samples.case(WORKLOAD), seen, seen.findings.observation(0))
+    made.add_recovery(samples.case(WORKLOAD), seen, RecoveryCrash(seen.findings.observation(0)))
     return made
 
 
@@ -287,9 +287,9 @@ def test_a_recovery_that_comes_out_otherwise_each_time_says_nothing() -> None:
     """Without a crash, too: then no difference is the crash's. What another guest found is the control."""
     made = column(samples.ALL, keep={})
     seen = samples.observed((samples.FIRST, 0), (LOST, 1), found=[samples.ALL, samples.NOTHING])
-    made.add_recovery(samples.case(WORKLOAD), seen, seen.findings.observation(1))
+    made.add_recovery(samples.case(WORKLOAD), seen, RecoveryCrash(seen.findings.observation(1)))
     unseen = samples.observed((LOST, 0), found=[samples.ALL])
-    made.add_recovery(samples.case(WORKLOAD), unseen, unseen.findings.observation(0))
+    made.add_recovery(samples.case(WORKLOAD), unseen, RecoveryCrash(unseen.findings.observation(0)))
     [cell] = made.cells()
     assert [one.verdict for one in cell.recordings] == [Verdict.HOLDS, Verdict.UNKNOWN, Verdict.UNKNOWN]
     _holds, otherwise, without = (one.reason or "" for one in cell.recordings)

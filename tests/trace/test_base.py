@@ -55,6 +55,15 @@ def test_a_sector_is_what_the_image_says(difference: bytes) -> None:
     assert image == b"".join(base.sector(number) for number in range(LENGTH // SECTOR_BYTES))
 
 
+@given(packed(), packed())
+def test_a_digest_is_of_what_is_written_where(one: bytes, other: bytes) -> None:
+    """However it is divided: ``overlaid`` makes a run of each sector."""
+    divided = differences.overlaid(one, differences.runs(one))
+    assert differences.digest(divided) == differences.digest(one)
+    alike = differences.by_sector(differences.runs(one)) == differences.by_sector(differences.runs(other))
+    assert (differences.digest(one) == differences.digest(other)) == alike
+
+
 @given(packed())
 def test_an_image_is_written_with_holes(difference: bytes) -> None:
     base = Base("b", LENGTH, difference, "", "")
