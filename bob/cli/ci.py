@@ -1,5 +1,5 @@
 """The report to a CI at the end of a run: a JUnit file, annotations, an exit code, and a comparison with a table of
-expected verdicts."""
+expected verdicts. A verdict (such as HOLDS or FAILS) is about one property of one configuration."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""``bob compare``: compares two runs, or a run and the published table, cell by cell. A cell is the verdict on one
-property of one configuration."""
+"""``bob compare``: compares two runs, or a run and the published table, cell by cell. A cell is the verdict (such as
+HOLDS or FAILS) on one property of one configuration."""
 
 import shlex
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""``bob doctor``: says whether a probe can run on this machine, and if not, what to install."""
+"""``bob doctor``: says whether a *probe* (an experiment that crashes a file system in a guest) can run on this machine,
+and if not, what to install."""
 
 from pathlib import Path
 

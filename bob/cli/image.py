@@ -1,5 +1,5 @@
-"""``bob image``: lists, builds and removes guest images (kernels and file systems of the virtual machines where bob
-probes)."""
+"""``bob image``: lists, builds and removes guest images (kernels and root file systems of the virtual machines where
+bob does its experiments)."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""``bob matrix``: probes a set of configurations (file systems with their options), and prints the table."""
+"""``bob matrix``: tests the persistence properties of a set of configurations (file systems with their options), and
+prints the table."""
 
 from dataclasses import replace
 from pathlib import Path

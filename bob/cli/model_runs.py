@@ -1,6 +1,6 @@
-"""Models of file systems, made from runs. A model consists of clauses, the promises about what survives a crash. bob
-derives the model from the workloads that a run observed. If a run shows that a clause is false, bob writes a witness: a
-document about one crash state that breaks the clause."""
+"""Models of file systems, made from runs. A model consists of clauses. A *clause* is one promise about what survives a
+crash. bob derives the model from the workloads that a run observed. If a run shows that a clause is false, bob writes a
+witness: a document about one crash state that breaks the clause."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,5 @@
-"""``bob replay``: shows on a real kernel that the crash state of a witness violates a property."""
+"""``bob replay``: shows on a real kernel that the crash state of a witness violates a property. A *witness* is a file
+about one crash state that breaks a rule about crashes."""
 
 from __future__ import annotations
 

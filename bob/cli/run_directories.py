@@ -1,4 +1,5 @@
-"""Checks of the run directory that a command writes, and hints about it after Ctrl-C."""
+"""Checks of the run directory (the recordings and results of a run) that a command writes, and hints about it after
+Ctrl-C."""
 
 import shlex
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""``bob runs``: lists run directories. ``bob runs remove`` removes some of them."""
+"""``bob runs``: lists run directories (each has the recordings and results of a run). ``bob runs remove`` removes some
+of them."""
 
 import sys
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
-"""Runs that make a table, on one kernel or several. If there are several kernels, bob also shows the changes from one
-kernel to the next."""
+"""Runs that make a table of persistence properties, on one kernel or several. If there are several kernels, bob also
+shows the changes from one kernel to the next."""
 
 import itertools
 from collections.abc import Callable, Sequence

@@ -1,4 +1,5 @@
-"""The counts of a running probe: progress, speed, and the time left."""
+"""The counts of a running *probe* (an experiment that crashes a file system in a guest): progress, speed, and the time
+left."""
 
 import time
 from collections import deque

@@ -1,5 +1,5 @@
-"""``bob witness``: explains, shrinks and exports a witness, a file about one crash state that breaks a property (a × in
-a table)."""
+"""``bob witness``: explains, shrinks and exports a witness. A *witness* is a file about one crash state that breaks a
+property (a × in a table)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Build a guest image. mmdebstrap makes a Debian root file system. From it, the script pack.sh makes the files that
-QEMU needs: kernel, initramfs and read-only root disk. The cache keeps these files."""
+QEMU needs: kernel, initramfs and read-only root disk. The cache keeps these files. A recipe is a file that says how to
+build an image."""
 
 import os
 import shlex

@@ -1,5 +1,6 @@
 """The cache of built images. Each image has a folder images/NAME-KEY/. bob first fills a temporary folder, and renames
-it when the image is complete. KEY is a digest of the recipe and of the kernel package that the build installed."""
+it when the image is complete. KEY is a digest of the recipe (the file that says how to build the image) and of the
+kernel package that the build installed."""
 
 import fcntl
 import hashlib

@@ -1,5 +1,6 @@
 """Judge a finished or stopped run again, from the recordings and observations in its files. This needs no guest. For
-example, a newer bob may judge differently."""
+example, a newer bob may judge differently. A *finding* is a group of breaches of properties that have the same
+cause."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace

@@ -1,6 +1,7 @@
-"""A column of the table. The table has a column for each configuration, and a row for each property. A column judges
-each workload by each property that the workload tests. For each property that fails (a × in the table), it has the best
-witness: a document about one crash state that breaks the property."""
+"""A column of the table. The table has a column for each configuration, and a row for each property (a rule about
+crashes). A cell has the answer for one property: the verdict (such as HOLDS or FAILS), with its evidence. A column
+judges each workload by each property that the workload tests. For each property that fails (a × in the table), the
+column has the best witness. A *witness* is a document about one crash state that breaks the property."""
 
 import traceback
 from collections import Counter, defaultdict

@@ -1,6 +1,7 @@
-"""Answers of ``bob try``: the legal crash states that break a user's expectation. States with the same evidence break
-the expectation in the same *way*. bob records the operations several times, with different ends (such as a sync, or a
-wait). A way counts once, even if recordings with different ends show it. The module reads and writes no files."""
+"""Answers of ``bob try``: the legal crash states that break a user's expectation (a condition on the tree after a
+crash). The *evidence* says in a line what is wrong. States with the same evidence break the expectation in the same
+*way*. bob records the operations several times, with different ends (such as a sync, or a wait). A way counts once,
+even if recordings with different ends show it. The module reads and writes no files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""The answers to a question of ``bob try``, from the files in the question's run directory."""
+"""The answers to a question of ``bob try``, from the files in the question's run directory. A question has a workload,
+and expectations (conditions on the tree after a crash). A *witness* is a file about one crash state that breaks an
+expectation."""
 
 from __future__ import annotations
 

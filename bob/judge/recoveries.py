@@ -1,6 +1,6 @@
 """Crashes during recoveries. bob mounts some crash states of a run, and lets a second crash interrupt the recovery. A
 third crash may interrupt the recovery from the second, and so on. This module chooses the crash states whose recoveries
-bob crashes, and judges the results. It needs no guest."""
+bob crashes, and judges the results. It needs no guest. An *outcome* is what a mount of a crash state showed."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,6 +1,7 @@
 """A program's reliance on its system calls. A program relies on a call if its checker refuses a tree because the tree
 lacks the effect of that call. To find such calls, bob compares trees that the checker refuses with trees that it
-accepts."""
+accepts. An *outcome* is what a mount of a crash state showed, above all its tree. A *window* is the time between two
+outputs of the program."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Controls of bob's predictions. bob predicts the outcomes of most crash states without a mount. A control is a
-predicted state that bob mounts all the same, to compare the real outcome with the prediction. bob trusts no prediction
-before this comparison. For each outcome, the state that is easiest to explain is a control, since bob shows this state
-to the user if the outcome breaks a claim. The other controls are a random sample of the predicted states. The user says
-how large this sample is."""
+"""Controls of bob's predictions. An *outcome* is what a mount of a crash state shows. bob predicts the outcomes of most
+crash states without a mount. A control is a predicted state that bob mounts all the same, to compare the real outcome
+with the prediction. bob trusts no prediction before this comparison. For each outcome, the state that is easiest to
+explain is a control, since bob shows this state to the user if the outcome breaks a claim (what each crash state should
+satisfy). The other controls are a random sample of the predicted states. The user says how large this sample is."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,8 +56,8 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """The choice of the predicted states that bob mounts as controls. ``effort`` says what share of the predicted
-    states bob mounts. ``chosen`` has the numbers of the chosen states.
+    """The choice of the predicted states that bob mounts as controls. ``effort`` says how many of the predicted states
+    bob mounts. ``chosen`` has the numbers of the chosen states.
 
     A *course* of recovery is what recovery reads, in order (:mod:`bob.observe.courses`). For each course, bob has
     mounted one state, and predicts that the other states of the course have the same outcome. A *leaf* is such a

@@ -1,4 +1,5 @@
-"""The effort that bob spends to find the outcomes of a workload's crash states."""
+"""The effort that bob spends to find the outcomes of a workload's crash states. An *outcome* is what a mount of a crash
+state shows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from bob.subject import DEFAULT_AUDIT
 @dataclass(frozen=True, slots=True)
 class Effort:
     """The limits of one exploration. ``budget`` is the largest number of mounts, and ``seed`` the seed of all random
-    draws. bob can predict the outcome of a state, or know it from another workload. ``audit`` is the share (0 to 1) of
+    draws. bob can predict the outcome of a state, or know it from another workload. ``audit`` is the part (0 to 1) of
     such states that bob mounts all the same, as a test. If ``predicting`` is False, bob predicts nothing, and mounts
     every state whose outcome it reports. If ``closely`` is True, outcomes include everything that a program could see.
 

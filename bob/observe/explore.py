@@ -1,4 +1,5 @@
-"""The exploration of one workload's crash states: enumerate, observe, count."""
+"""The exploration of one workload's crash states: enumerate, observe, count. An *outcome* is what a mount of a crash
+state shows. A *growth point* is a time when the set of possible crash states changes."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace

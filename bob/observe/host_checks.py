@@ -3,7 +3,7 @@ the mount. With this module, bob runs this command on the host instead of in a g
 
 The command runs in a sandbox, whose root has the files of the guest's image (:mod:`bob.agent.inside.host_checks`). A
 guest then mounts the recovered disk. Several states may lead to the same recovered disk, which needs only one mount. As
-a control, the guest itself runs the command for some states, and bob compares the outcomes."""
+a control, the guest itself runs the command for some states, and bob compares the outcomes (what the mounts show)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -107,9 +107,9 @@ class HostRecovery:
 
 class GuestPayload:
     """The payload in a guest. A payload is one sequence of contents. The recipe of a crash state says, for each sector,
-    which of these contents belongs there. bob's composer makes the payload of a recording. The guest's payload has all
-    parts of the composer's payload, in the same order. Between these parts, it also has the contents that programs on
-    the host wrote. bob sends each of these contents once."""
+    which of these contents belongs there. bob's composer (:mod:`bob.crash.image`) makes the payload of a recording. The
+    guest's payload has all parts of the composer's payload, in the same order. Between these parts, it also has the
+    contents that programs on the host wrote. bob sends each of these contents once."""
 
     def __init__(self, length: int) -> None:
         self._known = self._end = length // SECTOR_BYTES  # sectors of the composer's payload, and of the guest's

@@ -1,4 +1,5 @@
-"""The numbered crash states of a workload, their outcomes so far, and their mounts."""
+"""The numbered crash states of a workload, their outcomes so far, and their mounts. An *outcome* is what a mount of a
+crash state showed."""
 
 from collections.abc import Container, Iterable, Sequence
 
@@ -57,8 +58,9 @@ class LedgerMounts:
 
     In the guest, a disk in memory contains one state after the other. This disk is called the scratch image. After each
     state, bob undoes the changes of the scratch image. An *audit* tests, after a batch of mounts, that the scratch
-    image equals its base image again. After a successful audit, bob trusts all outcomes that it has seen for this
-    workload. After :meth:`believe_all`, it trusts all other outcomes, too. ``outcomes`` has only trusted outcomes.
+    image, which holds the mounted states, equals its base image (the disk before the recording) again. After a
+    successful audit, bob trusts all outcomes that it has seen for this workload. After :meth:`believe_all`, it trusts
+    all other outcomes, too. ``outcomes`` has only trusted outcomes.
 
     ``here`` has the states that were mounted for this workload. ``mounted`` also has the states whose disk was mounted
     for another workload. Workloads run at the same time. If two of them share a disk, chance decides whose exploration

@@ -1,11 +1,11 @@
 """Mixtures: sets of torn states whose files have some sectors from before a write and some from after it.
 
 When bob reads the files after a crash, the kernel copies their data. So a sector of data may *pass through*: it becomes
-some bytes of a file, and has no other influence on the outcome. Suppose that bob knows two states that differ only in
-such sectors. Now take each of these sectors from either the first or the second state. The result is another state,
-whose tree differs from the known trees only in the bytes of these sectors. So bob knows this tree without a mount. All
-such states together are a *mixture*. bob can count them exactly, since each sector is a part of a write
-(:mod:`bob.crash.units`).
+some bytes of a file, and has no other influence on the outcome (what a mount of the state shows). Suppose that bob
+knows two states that differ only in such sectors. Now take each of these sectors from either the first or the second
+state. The result is another state, whose tree differs from the known trees only in the bytes of these sectors. So bob
+knows this tree without a mount. All such states together are a *mixture*. bob can count them exactly, since each sector
+is a part of a write (:mod:`bob.crash.units`).
 
 A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
 sector behind the end of that file may pass through, too, since no file shows it. Such a sector must be in the same
@@ -171,8 +171,8 @@ class Mixtures:
 
     @property
     def is_possible(self) -> bool:
-        """Whether bob can search for mixtures. It cannot if there are too many courses to compare each mixture with all
-        of them, or if recovery forgets blocks that it reads."""
+        """Whether bob can search for mixtures. It cannot if there are too many courses (each is what recovery reads in
+        some state, in order) to compare each mixture with all of them, or if recovery forgets blocks that it reads."""
         return self._leaves() is not None
 
     def more(self, mixture: Mixture) -> int | None:

@@ -1,6 +1,6 @@
-"""A cache of the outcomes of mounted disks. Two workloads may lead to the same disk, which then needs only one mount
-(on ext2, a fifth of all mounted disks). Equal disks have the same outcome and reads, by the assumptions of
-:mod:`bob.observe.predict`."""
+"""A cache of the outcomes of mounted disks. An *outcome* is what a mount shows. Two workloads may lead to the same
+disk, which then needs only one mount (on ext2, a fifth of all mounted disks). Equal disks have the same outcome and
+reads, by the assumptions of :mod:`bob.observe.predict`."""
 
 import json
 import zlib

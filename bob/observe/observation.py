@@ -1,4 +1,5 @@
-"""The state of the files after a crash, as plain data. bob's judgement uses nothing else."""
+"""The state of the files after a crash, as plain data. An *outcome* is what a mount of a crash state showed; several
+states may have the same one. bob's judgement uses nothing else."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""The observed crash states of one workload."""
+"""The observed crash states of one workload. An *outcome* is what a mount of a crash state showed. A *trouble* is
+something wrong with a state that mounts, such as a warning of the kernel."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""The search for the outcomes of many crash states by mounts of few of them.
+"""The search for the outcomes of many crash states by mounts of few of them. An *outcome* is what a mount of a crash
+state shows. A *mixture* is a set of torn states whose trees bob knows from two mounted states
+(:mod:`bob.observe.mixtures`).
 
 From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). In each of the other
 states, recovery at some point reads a content that no mounted state had in these sectors. bob groups these states by

@@ -1,5 +1,6 @@
-"""The mounts of one workload's crash states in one guest. For each state, the guest gets a recipe: it lists bytes, and
-the sectors of the scratch device to write them to. The guest mounts the device, and returns what it observed."""
+"""The mounts of one workload's crash states in one guest. The *scratch device* of the guest holds the state that is
+mounted. For each state, the guest gets a recipe: it lists bytes, and the sectors of this device to write them to. The
+guest mounts the device, and returns what it observed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -116,10 +117,10 @@ class Session:
     ) -> list[MountedState]:
         """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
 
-        With ``audit``, the guest also compares the scratch image with its base, which takes as long as some mounts.
-        Without ``audit``, the caller must not trust the answer before a later call with ``audit``. If ``in_guest``, the
-        guest itself runs the file system's check before the mount, even if the host could. Raises AgentBroken if the
-        trace lacks reads that the device counted."""
+        With ``audit``, the guest also compares the scratch device with its base image (the disk before the recording),
+        which takes as long as some mounts. Without ``audit``, the caller must not trust the result before a later call
+        with ``audit``. If ``in_guest``, the guest itself runs the file system's check before the mount, even if the
+        host could. Raises AgentBroken if the trace lacks reads that the device counted."""
         recovered = None if in_guest or self._host is None else self._host.recover(deltas, payload)
         if recovered is None:
             return self._mount(deltas, payload, audit=audit)
@@ -204,9 +205,9 @@ class Session:
     def check_program(
         self, asked: Sequence[CheckerRun[Sequence[ByteRun]]], payload: bytes, seconds: float
     ) -> list[CheckerAnswer]:
-        """Return the answer of a program's checker about each state. The checker may take ``seconds`` for each. A run
-        in ``asked`` may have a *spoiler*: a script that damages the state first, to test the checker. Raises the errors
-        of :meth:`mount`, and UsageError if a state does not mount, or its spoiler fails."""
+        """Return the result of a program's checker for each state. The checker may take ``seconds`` for each. A run in
+        ``asked`` may have a *spoiler*: a script that damages the state first, to test the checker. Raises the errors of
+        :meth:`mount`, and UsageError if a state does not mount, or its spoiler fails."""
         header, _ = self._ask(
             "check_program",
             [one.state for one in asked],

@@ -1,5 +1,5 @@
 """The legal crash states, torn ones included, whose course of recovery (what recovery reads, in order) is known from
-the mounted states.
+the mounted states. All states of one course have the same *outcome*: a mount of each shows the same.
 
 They are divided into cubes (:mod:`bob.crash.cubes`) of parts of writes (:mod:`bob.crash.units`). A part is the smallest
 piece that a tear can separate. In a cube, some parts must be on the disk, some must not, and all others are free. If

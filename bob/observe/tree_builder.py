@@ -26,10 +26,10 @@ class TreeBuilder:
         self._forget()
 
     def check(self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float) -> list[CheckerAnswer]:
-        """Return the checker's answer for each tree of ``asked``. A tree maps paths to files, and lacks its root
-        directory. The checker may take ``seconds`` for each tree. A *spoiler* is a script that damages a tree, to test
-        whether the checker refuses the damaged tree. Raises UsageError if a tree cannot be built, or if a spoiler
-        fails. Raises GuestLost if the guest does not return."""
+        """Return the checker's result (exit code and output) for each tree of ``asked``. A tree maps paths to files,
+        and lacks its root directory. The checker may take ``seconds`` for each tree. A *spoiler* is a script that
+        damages a tree, to test whether the checker refuses the damaged tree. Raises UsageError if a tree cannot be
+        built, or if a spoiler fails. Raises GuestLost if the guest does not return."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()
         new: list[bytes] = []

@@ -1,6 +1,6 @@
-"""The causes why the outcomes of torn states are unknown. bob draws random legal states, does not mount them, and finds
-the torn states whose outcome it cannot predict. In such a state, recovery or bob's look at the files would read a
-sector with contents that no mounted state had there. The kind of these contents is the cause."""
+"""The causes why the outcomes (what mounts show) of torn states are unknown. bob draws random legal states, does not
+mount them, and finds the torn states whose outcome it cannot predict. In such a state, recovery or bob's look at the
+files would read a sector with contents that no mounted state had there. The kind of these contents is the cause."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

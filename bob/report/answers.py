@@ -1,5 +1,6 @@
-"""The printing of the answers to a quick question (`bob try`): whether each expectation holds, and the ways to break
-it. A *finish* is how the workload ends, such as with an fsync. Each finish has its own recording."""
+"""The printing of the answers to a quick question (`bob try`): whether each expectation (a condition on the tree after
+a crash) holds, and the ways to break it. A *witness* is a file about one crash state that breaks an expectation. A
+*finish* is how the workload ends, such as with an fsync. Each finish has its own recording."""
 
 from pathlib import Path
 

@@ -1,5 +1,6 @@
 """The columns of a report. Each column is a configuration (a file system with its options and device), and has a unique
-name. The columns of one report may come from several results."""
+name. The columns of one report may come from several results. A *witness* is a file about one crash state that breaks a
+property."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
-"""A drawing of the time line of a witness (a recorded crash that breaks a claim) as SVG, in one of two widths. Each
-event has one row, and rows are not to scale, since times differ by a factor of a million. The marks of writes have
-colours from Wong, Nature Methods 8, 2011. They also differ in shape, for print and for colour-blind readers."""
+"""A drawing of the time line of a witness as SVG, in one of two widths. A *witness* is a recorded crash that breaks a
+claim, and its *time line* has the events of the crash in order. Each event has one row, and rows are not to scale,
+since times differ by a factor of a million. The marks of writes have colours from Wong, Nature Methods 8, 2011. They
+also differ in shape, for print and for colour-blind readers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Paths and commands as a user types them in the current directory."""
+"""Paths and commands as a user types them in the current directory. A *witness* is a file about one crash state that
+breaks a property."""
 
 import os
 import shlex
@@ -6,8 +7,8 @@ from pathlib import Path
 
 
 def witness_command(run: Path, witness: str | None) -> str:
-    """Return the command that shows the witness ``witness`` of ``run`` again, for a shell in the current directory.
-    Without ``witness``, return an empty text."""
+    """Return the command that shows the crash of the witness ``witness`` again, for a shell in the current directory.
+    The path ``witness`` is relative to the folder ``run``. Without ``witness``, return an empty text."""
     return f"bob replay {shlex.quote(str(nearby(run / witness)))}" if witness else ""
 
 

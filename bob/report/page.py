@@ -1,6 +1,6 @@
 """A result as one HTML page: the table, and for each cell (the answer for one property of one configuration) what was
-run, what failed, and the evidence. The page needs no network and no script. It needs no other file either, unless each
-witness has a separate page that it links to."""
+run, what failed, and the evidence (what is wrong after a crash, in a line). The page needs no network and no script. It
+needs no other file either, unless each witness has a separate page that it links to."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""The two sides of a comparison. A side is a run of bob or a published table. Both kinds of side have the same form
-here."""
+"""The two sides of a comparison. A side is a run of bob or a published table. A *cell* is the answer for one property
+of one configuration. Both kinds of side have the same form here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

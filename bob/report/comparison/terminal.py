@@ -1,4 +1,5 @@
-"""The printing of a comparison: the grid of marks, then each cell that differs, under the reason for the difference."""
+"""The printing of a comparison: the grid of marks, then each cell that differs, under the reason for the difference. A
+cell is the verdict on one property of one configuration."""
 
 from collections.abc import Mapping
 from itertools import groupby

@@ -1,4 +1,5 @@
-"""The words and marks of a comparison, for the terminal and for the pages."""
+"""The words and marks of a comparison, for the terminal and for the pages. A *cell* is the answer for one property of
+one configuration."""
 
 from collections.abc import Iterator, Mapping
 
