@@ -1,7 +1,7 @@
-"""The recorded output of a program with its times, and the program's system calls. The verdict on a crash state depends
-on the output before the crash. The time of a piece of output is the time when the call that wrote it returned. The
-kernel traces such returns (event ``raw_syscalls:sys_exit``) in the same buffer as bios, so bob knows the order of
-returns and bios. strace says which call wrote what."""
+"""The recorded output of a program with its times, and the program's system calls. bob's verdict on a crash state
+(whether the program survives it) depends on the output before the crash. The time of a piece of output is the time when
+the call that wrote it returned. The kernel traces such returns (event ``raw_syscalls:sys_exit``) in the same buffer as
+bios, so bob knows the order of returns and bios. strace says which call wrote what."""
 
 from __future__ import annotations
 

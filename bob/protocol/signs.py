@@ -1,9 +1,9 @@
-"""Signs that a call is in a crash state, or missing from it. A unit is a name, a size, or a range of contents. Each
-call that changes a unit gives it a value, and all these values in order are the unit's history. Suppose that, in the
-crash state, a unit has a certain value of its history. Then the call that made this value has persisted, and so have
-all earlier calls on the unit, but no later one. If two calls gave the unit this same value, it may come from the first
-or from the second of them. Then the unit does not show whether the second call and the calls between the two have
-persisted."""
+"""Signs that the effect of a call is in a crash state, or missing from it. A unit is a name, a size, or a range of
+contents. Each call that changes a unit gives it a value, and all these values in order are the unit's history. Suppose
+that, in the crash state, a unit has a certain value of its history. Then the call that made this value has persisted,
+and so have all earlier calls on the unit, but no later one. If two calls gave the unit this same value, it may come
+from the first or from the second of them. Then the unit does not show whether the second call and the calls between the
+two have persisted."""
 
 from bisect import bisect_left
 from collections import Counter

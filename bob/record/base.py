@@ -1,6 +1,6 @@
-"""Base images. A base image is the content of the disk at the start of a recording. It is an unmounted file system with
-the initial files of a workload. bob has filled the unused sectors of the disk with a known pattern, the stale pattern.
-If a file has this pattern after a crash, it shows old contents of unused sectors."""
+"""Base images. A *base image* is the content of the disk at the start of a recording. It is an unmounted file system
+with the initial files of a workload. bob has filled the unused sectors of the disk with a known pattern, the stale
+pattern. If a file has this pattern after a crash, it shows old contents of unused sectors."""
 
 import hashlib
 import json

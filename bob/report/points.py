@@ -1,6 +1,6 @@
-"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question, such as whether a property holds. A
-*suite* has the points of one configuration, or of one program. If the user gives a table of expected verdicts, a point
-passes if its verdict is the expected one."""
+"""Results for a CI. A *point* (a test case of JUnit) is the answer to one question, such as whether a property holds.
+The answer is a *verdict*: fails, holds, unknown or skipped. A *suite* has the points of one configuration, or of one
+program. If the user gives a table of expected verdicts, a point passes if its verdict is the expected one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,4 +1,5 @@
-"""The printing of the answers for a program: whether it survives on each configuration, and what harms it."""
+"""The printing of the answers for a program: whether it survives on each configuration, and what harms it. A *witness*
+is a file about one crash state that harms the program."""
 
 from pathlib import Path
 

@@ -1,6 +1,7 @@
 """A page in Markdown about programs on file systems. Its table has a row for each program and a column for each file
 system; a × means that the program is vulnerable. Below the table are the reasons for each ×. A program may be recorded
-at several paces: at full speed (undisturbed), or slowed down."""
+at several *paces*: at full speed (undisturbed), or slowed down. A *witness* is a file about one crash state that the
+program does not survive."""
 
 from collections.abc import Mapping, Sequence, Set
 

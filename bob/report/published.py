@@ -1,6 +1,7 @@
 """Published tables, and known reasons why a kernel of today differs from them (reports/published/, docs/formats.md).
 bob has Table 1 of the paper at OSDI'14, and Table 2 of EXPLODE, a tool of 2006. A blank cell of a table means that the
-authors found no violation, not that the property holds."""
+authors found no violation, not that the property holds. A *witness* is a file about one crash state that breaks a
+property in a run of bob."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

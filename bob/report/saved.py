@@ -1,4 +1,6 @@
-"""A saved result, as ``bob.load`` returns it and ``bob show`` reads it."""
+"""A saved result, as ``bob.load`` returns it and ``bob show`` reads it. A *property* is a rule about crashes, and a
+*witness* is a file about one crash state that breaks a property. The *evidence* says in a line what is wrong in that
+state."""
 
 from __future__ import annotations
 

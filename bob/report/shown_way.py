@@ -1,5 +1,6 @@
-"""A part of a page, about one way to break a claim. A way is one kind of crash state that breaks the claim, and its
-witness is a recorded example. The page tells the story of the witness, or links to another page that does."""
+"""A part of a page, about one way to break a claim. A *claim* is what each crash state should satisfy. A way is one
+kind of crash state that breaks the claim, and its *witness* is a recorded example. The page tells the story of the
+witness, or links to another page that does."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """The printing of the table of a run: the verdict for each property of each configuration, the evidence, and the
-conditions of the measurement."""
+conditions of the measurement. A verdict is, for example, "fails" or "holds". The *evidence* says in a line what is
+wrong after a crash, and a *witness* is a file about that crash."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,5 +1,6 @@
-"""The page of one witness, for people who know file systems but not bob. The template ``witness.html.j2`` has the
-words. The page is self-contained. It offers the witness for download, as a file next to the page or in the page."""
+"""The page of one witness (a recorded crash that breaks a property), for people who know file systems but not bob. The
+template ``witness.html.j2`` has the words. The page is self-contained. It offers the witness for download, as a file
+next to the page or in the page."""
 
 import base64
 import shlex

@@ -1,8 +1,8 @@
 """The runs of a program's checker on the trees of files that models of file systems allow after a crash. The checker
 runs in guests, or in sandboxes on the host. If it runs in sandboxes, it runs again in guests on some of the trees, so
-that bob can compare the answers. These trees are a random sample of all trees, and examples of each way to break the
-program. The examples of a way are the first tree that bob found, and the first tree for each kind of reason why the
-program breaks."""
+that bob can compare the answers (whether the checker accepts the tree). These trees are a random sample of all trees,
+and examples of each way to break the program. The examples of a way are the first tree that bob found, and the first
+tree for each kind of reason why the program breaks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""A probe from end to end: record workloads, enumerate their crash states, mount these states and observe the trees,
-judge, and report. Each phase stores its output before the next phase starts.
+"""A *probe* (an experiment that tests the properties of a file system) from end to end: record workloads, enumerate
+their crash states, mount these states and observe the trees, judge, and report. Each phase stores its output before the
+next phase starts.
 
 A user may also ask a question about a single workload (:func:`try_out`), with the same phases. For this, bob makes a
 recording for each *finish* (a way to end the workload, such as with an fsync). The result is a list of answers, not a

@@ -1,5 +1,6 @@
 """The answers of models of file systems for a recorded program. A model says which trees of files a crash may leave (it
-"allows" them). bob builds these trees, and the program's checker checks each of them."""
+"allows" them). bob builds these trees, and the program's checker checks each of them. A model is a set of clauses. A
+*clause* is one promise about crashes."""
 
 from __future__ import annotations
 

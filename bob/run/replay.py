@@ -1,4 +1,5 @@
-"""Show a violation again from its witness alone: bob builds the crash state, mounts it, and judges the tree."""
+"""Show a violation again from its witness alone: bob builds the crash state, mounts it, and judges the tree. A
+*witness* is a file about one crash state that breaks a *claim* (what each crash state should satisfy)."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

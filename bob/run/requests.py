@@ -1,5 +1,6 @@
-"""Turn the user's options into requests to probe. The command line and Python share these options. A mistake in an
-option raises UsageError before anything starts."""
+"""Turn the user's options into requests for experiments. In a *probe*, bob tests properties of a file system with
+workloads that a probe file declares. The command line and Python share these options. A mistake in an option raises
+UsageError before anything starts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

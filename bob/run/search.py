@@ -1,5 +1,5 @@
-"""A search from end to end. It tries its workloads in *lots* (batches). For each lot, bob runs a probe with the
-workloads of the lot. The results of earlier lots decide which workloads a new lot has.
+"""A search from end to end. It tries its workloads in *lots* (batches). For each lot, bob runs a probe (an experiment
+on one file system) with the workloads of the lot. The results of earlier lots decide which workloads a new lot has.
 
 On this machine, bob finishes all earlier lots before it chooses a new lot. On a cluster, some earlier lots may still be
 at work when bob chooses. Therefore the run directory keeps how many lots were finished at each choice, so that

@@ -1,6 +1,7 @@
-"""Make witnesses smaller, with fewer operations, a smaller initial tree and an easier crash state. To test whether the
-violation needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps the
-operation. The workload of a program stays unchanged.
+"""Make witnesses smaller, with fewer operations, a smaller initial tree and an easier crash state. A *witness* is a
+file about one crash state that breaks a *claim* (what each crash state should satisfy). To test whether the violation
+needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps the operation.
+The workload of a program stays unchanged.
 
 The easiest crash states are near a *clean prefix*. A clean prefix has the k pending writes that were sent first, and no
 other pending write. A disk without a cache would have such a state."""

@@ -1,4 +1,5 @@
-"""Guests for witnesses. bob shows the violation of a witness on the kernel where it was found."""
+"""Guests for witnesses (files about one crash state that breaks a property). bob shows the violation of a witness on
+the kernel where it was found."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby

@@ -1,5 +1,5 @@
-"""A search's request. It has the bounds of the workloads, and says how many workloads the search tries. A run directory
-keeps the request."""
+"""A search's request. It has the bounds of the workloads, and says how many workloads the search tries. The run
+directory, which has all files of the search, keeps the request."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Answers to "Can I rely on ...?" for each file system. An *idiom* is a guarantee that a program may want. Its answers
-come from a table that bob measured, from models, or from a tested program. A *model* is a set of clauses, and each
-clause is a promise about what survives a crash."""
+come from a table that bob measured, from models, or from a tested program. A *model* is a set of clauses. A *clause* is
+one promise about what survives a crash."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
-"""The JSON documents of a run directory: base images, recordings, observations, and workloads that bob could not record
-(docs/formats.md)."""
+"""The JSON documents of a run directory: base images (the disk before a recording), recordings, observations, and
+workloads that bob could not record (docs/formats.md)."""
 
 from __future__ import annotations
 

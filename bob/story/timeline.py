@@ -1,6 +1,6 @@
-"""The time line of a crash: its events in order, with the fate of each write. Times are seconds after the start of the
-recording. If writes of the same kind and with the same fate follow each other on the disk and in time, bob joins them
-into one event."""
+"""The time line of a crash: its events in order, with the fate of each write (on the disk, lost or torn). Times are
+seconds after the start of the recording. If writes of the same kind and with the same fate follow each other on the
+disk and in time, bob joins them into one event."""
 
 import dataclasses
 import re

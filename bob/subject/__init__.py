@@ -1,6 +1,6 @@
-"""Subjects: what bob crashes, for example ext4 with its options on a disk. File systems, disks, layers, and sets of
-configurations are declared in TOML files. bob's own files are in subfolders of this folder, and a user may write
-others."""
+"""Subjects: what bob crashes, for example ext4 with its options on a disk. File systems, disks, layers (such as RAID,
+between the disks and a file system), and sets of configurations are declared in TOML files. bob's own files are in
+subfolders of this folder, and a user may write others."""
 
 from bob.subject.file_system import MIB, FileSystem, file_system, file_systems, is_file
 from bob.subject.layer import Layer, layers, promises, stack

@@ -1,4 +1,5 @@
-"""Subjects: what bob crashes, as data. A subject has disks, layers on the disks, and a file system with its options."""
+"""Subjects: what bob crashes, as data. A subject has disks, layers (such as RAID) on the disks, and a file system with
+its options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base images: the content of the disks before a recording."""
+"""Base images. A *base image* is the content of the disks before a recording."""
 
 from dataclasses import dataclass
 from functools import lru_cache

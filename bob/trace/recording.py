@@ -17,7 +17,7 @@ class Completion(Enum):
 
 
 class InodeStatus(NamedTuple):
-    """Some fields of the answer of lstat(2). ``mtime`` is in ns since 1970. It is 0 if the inode was last modified
+    """Some fields of the result of lstat(2). ``mtime`` is in ns since 1970. It is 0 if the inode was last modified
     during the recording or later."""
 
     mode: int

@@ -1,4 +1,5 @@
-"""Candidates for a smaller witness: smaller workloads that may show the same violation."""
+"""Candidates for a smaller witness (a file about one crash state that shows a violation): smaller workloads that may
+show the same violation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

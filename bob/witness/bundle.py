@@ -1,8 +1,8 @@
-"""A bundle, ``bob.witnesses/1``: all witnesses of a run, or of a matrix (a run for each of several configurations), in
-one file, ``witnesses.json.xz``. The bundle stands in place of the folder ``witnesses/``. Paths of witnesses stay the
-same: the path ``witnesses/append-any.json`` is valid for a run with such a folder, and also for a run with a bundle
-instead. A matrix has one folder for each configuration. In its bundle, the witness ``xfs/witnesses/append-any.json``
-has the name ``xfs/append-any``."""
+"""A bundle, ``bob.witnesses/1``: all witnesses (crash states that break a property) of a run, or of a matrix (a run for
+each of several configurations), in one file, ``witnesses.json.xz``. The bundle stands in place of the folder
+``witnesses/``. Paths of witnesses stay the same: the path ``witnesses/append-any.json`` is valid for a run with such a
+folder, and also for a run with a bundle instead. A matrix has one folder for each configuration. In its bundle, the
+witness ``xfs/witnesses/append-any.json`` has the name ``xfs/append-any``."""
 
 import lzma
 import shutil

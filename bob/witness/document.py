@@ -1,6 +1,6 @@
 """Witnesses, ``bob.witness/1``: small files with all that bob needs to show a violation again. A witness has the base
-image, the sectors that differ from it in the crash state, the workload, and the broken claim: what bob tested, such as
-a property of the file system (docs/formats.md)."""
+image (the disk before the recording), the sectors that differ from it in the crash state, the workload, and the broken
+claim. A *claim* is what each crash state should satisfy, such as a property of the file system (docs/formats.md)."""
 
 import lzma
 import zlib

@@ -1,4 +1,6 @@
-"""Write the property and the workload of a witness as a probe file, for ``bob probe --probe`` (docs/extend.md)."""
+"""Write the property and the workload of a witness as a probe file, for ``bob probe --probe`` (docs/extend.md). A
+*witness* is a file about one crash state that breaks a property. A *probe file* declares a property and workloads that
+test it."""
 
 import re
 import shlex

@@ -1,6 +1,6 @@
-"""The tree after the crash, as a document in a witness, so that bob can judge the tree without a guest. The contents of
-all files are in one recipe, one after the other, each padded to whole sectors. A recipe is a short description of data:
-for sectors that an operation wrote, it has the number of the operation instead of the bytes
+"""The tree after the crash, as a document in a witness (a file about one crash), so that bob can judge the tree without
+a guest. The contents of all files are in one recipe, one after the other, each padded to whole sectors. A recipe is a
+short description of data: for sectors that an operation wrote, it has the number of the operation instead of the bytes
 (:mod:`bob.witness.recipes`)."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A witness as a case for xfstests: a script that performs the workload, crashes, and compares the tree.
+"""A witness (a recorded crash that breaks a property) as a case for xfstests: a script that performs the workload,
+crashes, and compares the tree.
 
 xfstests can crash in two ways. From a chosen moment on, the target dm-flakey drops all writes. It keeps every earlier
 write, even if it was not flushed. A log of dm-log-writes, replayed up to a mark, loses all writes before the mark that

@@ -1,7 +1,7 @@
-"""A workload's history without a crash: the names and contents of every object, step by step. To find out what survived
-a crash, the presence oracle (:mod:`bob.claim.property.presence`) compares the files after the crash with this history.
-The operations of the workload have the numbers 1, 2, and so on. The operations that make the initial tree have the
-numbers 10000, 10001, and so on."""
+"""The *history* of a workload without a crash: the names and contents of every object, step by step. To find out what
+survived a crash, the presence oracle (:mod:`bob.claim.property.presence`) compares the files after the crash with this
+history. The operations of the workload have the numbers 1, 2, and so on. The operations that make the initial tree have
+the numbers 10000, 10001, and so on."""
 
 from __future__ import annotations
 
