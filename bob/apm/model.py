@@ -59,8 +59,8 @@ class Refutation:
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
     """The knowledge about one clause. ``workloads`` and ``states`` are the numbers of workloads and of legal crash
-    states that tested it. ``exhaustive`` counts only those workloads whose outcome is known for every legal state.
-    ``reason`` says why the model does not promise the clause."""
+    states that tested it. ``exhaustive`` counts only the workloads for which bob knows what a mount of every legal
+    state shows. ``reason`` says why the model does not promise the clause."""
 
     clause: Clause
     status: ClauseStatus

@@ -13,8 +13,9 @@ _SECTORS = PAGE_BYTES // SECTOR_BYTES
 
 
 class OverlayMedium:
-    """A device of ``length`` bytes in memory. At first it has the content of a base image; later writes do not change
-    this image. ``sector`` takes the number of a sector, and returns the 512 bytes of this sector in the base image."""
+    """A device of ``length`` bytes in memory. At first it has the content of a base image (the disk before the
+    recording); later writes do not change this image. ``sector`` takes the number of a sector, and returns the 512
+    bytes of this sector in the base image."""
 
     def __init__(self, length: int, sector: Callable[[int], bytes]) -> None:
         self.length = length

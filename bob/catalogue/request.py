@@ -60,12 +60,12 @@ class ProbeRequest:
 
     ``rows`` is a set of shipped properties. ``properties`` are names of properties in this set, and ``probes`` are the
     user's own probes. If both are empty, the request is for all properties of the set. ``budget`` is the number of
-    mounts that bob may use for each workload. bob predicts the outcomes of some crash states without a mount. It mounts
-    some of these states, too, to check the predictions; ``audit`` is the share of the predicted states that bob mounts.
-    If ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery.
-    A crash during recovery leaves crash states, too. bob then chooses as many of those, up to ``recovery_depth`` such
-    crashes in a row. If ``by_cause`` is True, the result also lists the findings in groups with the same cause.
-    ``pace`` says how fast a program under test runs while bob records it."""
+    mounts that bob may use for each workload. bob predicts the outcomes of some crash states (what a mount would show).
+    To check the predictions, it mounts a part of the predicted states all the same; ``audit`` is this part (0 to 1). If
+    ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery. A
+    crash during recovery leaves crash states, too. bob then chooses as many of those, up to ``recovery_depth`` such
+    crashes in a row. If ``by_cause`` is True, the result also lists findings: groups of violations that have the same
+    cause. ``pace`` says how fast a program under test runs while bob records it."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
-"""The sets of rows that a table may have, and the probes of each set."""
+"""The sets of rows that a table may have, and the probes of each set. A *row* of the table is a property, and a *probe*
+is a property with workloads that test it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum

@@ -1,4 +1,5 @@
-"""The workloads that bob records for a request."""
+"""The workloads that bob records for a request. A *probe* is a property with workloads that test it. Each property is a
+row in a table of results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache

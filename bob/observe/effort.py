@@ -17,7 +17,8 @@ class Effort:
 
     A mixture is a set of torn states: each sector of data is from one of two observed states
     (:mod:`bob.observe.mixtures`). The function ``mixing`` gets two observations, and returns whether bob can judge
-    claims on all mixtures of their data. Only then does bob look for mixtures."""
+    claims (what each crash state should satisfy) on all mixtures of their data. Only then does bob look for
+    mixtures."""
 
     budget: int
     seed: int

@@ -40,9 +40,9 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
 def make_base(
     agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
-    """Make a base image in the agent's guest, and keep it there. If ``narrates`` is true, the guest prints each step on
-    its console before it does the step, so that bob knows the step if the guest is lost. Raise UsageError with the
-    message of mkfs or the kernel if one of them refuses."""
+    """Make a base image in the agent's guest, and keep the image there. If ``narrates`` is true, the guest prints each
+    step on its console before it does the step, so that bob knows the step if the guest is lost. Raise UsageError with
+    the message of mkfs or the kernel if one of them refuses."""
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
     return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)

@@ -35,9 +35,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The answer to one question. ``message`` says why the point did not pass. ``details`` are lines about it; the last
-    one is the command that shows a violation again, if there is a witness. ``is_better`` says that the point FAILED
-    only because less is broken than expected."""
+    """The answer to one question. ``message`` says why the point did not pass. ``details`` are lines about it. If there
+    is a witness (a file about one crash that shows a violation), the last line is the command that shows this violation
+    again. ``is_better`` says that the point FAILED only because less is broken than expected."""
 
     name: str
     outcome: Outcome

@@ -29,7 +29,8 @@ FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or a TOML file that d
 
 @group
 class FileSystemOptions:
-    """The options of a file system for mkfs and mount, its layers, and the size of its device (bytes)."""
+    """The options of a file system for mkfs and mount, the layers (such as RAID) below it, and the size of its device
+    (bytes)."""
 
     mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default="")
     mkfs_options: str = option("--mkfs-opts OPTIONS", "More options for mkfs, e.g. '-O ^has_journal'.", default="")
@@ -76,7 +77,7 @@ class FileSystemOptions:
 
 @group
 class Questions:
-    """The properties that a probe asks for."""
+    """The properties that the user wants bob to test."""
 
     rows: RowSet = option(
         "--rows",

@@ -71,8 +71,8 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
     """Return a judgement that looks a tree up in ``tries``, the list of all trees that ``model`` allows. If the model
-    allows stale data or garbage, the list cannot be complete. The judgement ``by_pairs`` then decides about a tree that
-    is not on the list."""
+    allows stale data (old contents of the disk) or garbage, the list cannot be complete. The judgement ``by_pairs``
+    then decides about a tree that is not on the list."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:

@@ -155,8 +155,8 @@ class QuickQuestion:
 
 
 def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
-    """Parse ``question`` into a trial. Raise a UsageError that points at a mistake in the text, and the errors of
-    :func:`checked`."""
+    """Return the trial (the parsed question) of ``question``. Raise a UsageError that points at a mistake in the text,
+    and the errors of :func:`checked`."""
     request = checked(request)
     workloads, history = _workloads(question, request.configuration.fs)
     if not question.expected:

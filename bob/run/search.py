@@ -298,9 +298,9 @@ def _broken(done: Sequence[FinishedLot]) -> set[str]:
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Group the unshrunk witnesses by claim and workload. All witnesses of a group shrink to the same witness, so bob
-    shrinks only the first one. Return a dictionary from the first witness of each group to all witnesses of the
-    group."""
+    """Group the unshrunk witnesses (files about one crash state each) by the broken claim and by workload. All
+    witnesses of a group shrink to the same witness, so bob shrinks only the first one. Return a dictionary from the
+    first witness of each group to all witnesses of the group."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:

@@ -72,10 +72,11 @@ class JudgedCase:
     whose keys are names. The first mapping is from before the operations, and the second from after them. ``readings``
     has what the oracle has read in some of ``observations`` already (None: nothing).
 
-    Two control states must mount. In the state before the operations, nothing of the operations may be there. In the
-    state ``complete``, which has every write, all operations must be there. bob checks the state ``complete`` only if
-    the recording ended when everything was written. If a control fails, ``distrust`` says why each verdict is UNKNOWN.
-    If bob did not see a control, ``unseen`` says which one, and bob gives no verdict HOLDS."""
+    Two *control states* have a known right outcome, and must mount. In the state before the operations, nothing of the
+    operations may be there. In the state ``complete``, which has every write, all operations must be there. bob checks
+    the state ``complete`` only if the recording ended when everything was written. If a control fails, ``distrust``
+    says why each verdict is UNKNOWN. If bob did not see a control, ``unseen`` says which one, and bob gives no verdict
+    HOLDS."""
 
     def __init__(
         self,
