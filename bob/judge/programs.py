@@ -83,7 +83,7 @@ def judge(
             troubles.setdefault(TroubleKind(trouble.kind), trouble.words)
         outcomes = {seen.outcome for seen in window.observed.states if seen.outcome is not None}
         trees += len(outcomes)
-        mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
+        mounting = {one for one in outcomes if window.observed.findings.mounted(one)}
         parts.append(judged_states(window.observed.coverage, window.observed.states, mounting))
         if not outcomes & mounting:
             reasons.append("bob did not explore any crash state")

@@ -104,6 +104,7 @@ class OutcomeTable:
     def __init__(self, found: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
         self.found = list(found)
         self.chunks = list(chunks)
+        self._refused: dict[int, tuple[bool, bool]] = {}
 
     def observation(self, outcome: int) -> Observation:
         found = json.loads(self.found[outcome])
@@ -111,9 +112,19 @@ class OutcomeTable:
         nodes = None if tree is None else {path: _node(entry, self.chunks) for path, entry in tree.items()}
         return Observation(found["error"] is None, found["error"], nodes, found["repaired"])
 
+    def mounted(self, outcome: int) -> bool:
+        return not self._ending(outcome)[0]
+
     def repaired(self, outcome: int) -> bool:
-        repaired: bool = json.loads(self.found[outcome])["repaired"]
-        return repaired
+        return self._ending(outcome)[1]
+
+    def _ending(self, outcome: int) -> tuple[bool, bool]:
+        """Return whether a state with this outcome was refused, and whether it was repaired. bob asks for each crash
+        state, and parses each outcome once."""
+        if outcome not in self._refused:
+            found = json.loads(self.found[outcome])
+            self._refused[outcome] = found["error"] is not None, found["repaired"]
+        return self._refused[outcome]
 
     def unseen(self, outcome: int) -> str | None:
         """Return the first thing in outcome number ``outcome`` that bob did not see, and why. Return None if bob saw

@@ -415,7 +415,7 @@ class Rounds:
         return causes_of_unknown(self._plan, subject, self.known, self._effort.seed, *looked, torn)
 
     def _is_mounted(self, outcome: int) -> bool:
-        return self._session.findings.observation(outcome).mounted
+        return self._session.findings.mounted(outcome)
 
     def _of_mixtures(self, contents: Contents) -> TornCause | None:
         taken = [mixture for mixture, _rows in self._mixtures]

@@ -104,7 +104,7 @@ def _check(
     for seen in observed.states:
         if seen.outcome is not None:
             of.setdefault(seen.outcome, []).append(seen)
-    first = {one: easiest(some).shown.state for one, some in of.items() if observed.findings.observation(one).mounted}
+    first = {one: easiest(some).shown.state for one, some in of.items() if observed.findings.mounted(one)}
     others = [(one, seen.state) for one in first for seen in of[one] if seen.state != first[one]]
     wanted = min(len(others), max(LEAST_SAMPLED, round(request.audit * len(others))))
     sample = Random(f"{request.seed} checked {len(window.output)}").sample(others, wanted)

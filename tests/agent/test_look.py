@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import json
 import os
 import select
 import socket
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.agent.inside import look
@@ -31,13 +34,43 @@ from bob.agent.inside.late_disk import (
     WRITE,
     LateServer,
 )
-from bob.agent.inside.look import Look, describe
+from bob.agent.inside.look import Look, TreeEntry, describe
 from bob.agent.inside.mounts import libc
+from bob.agent.inside.state_session import StateOutcome, encode
 from bob.agent.inside.statx import FS_IOC_GETFLAGS
 
 
 def found(looking: Look) -> dict[str, dict[str, Any]]:
     return describe(looking.tree())
+
+
+ENTRY = st.tuples(
+    st.sampled_from(["file", "directory"]), st.integers(0, 9), st.just(1), st.integers(0, 2**40),
+    st.lists(st.integers(0, 9), max_size=3).map(tuple), st.text(max_size=3),
+    st.lists(st.tuples(st.text(max_size=3), st.integers(0, 9)), max_size=2).map(lambda some: tuple(dict(some).items())),
+    st.none() | st.tuples(st.integers(0, 0o7777), st.just(0), st.just(0), st.integers(0, 2**60)),
+    st.sampled_from([(), (("unseen", True),), (("touched", ("mtime", "atime")), ("blocks", 8))]),
+    st.none() | st.text(max_size=3),
+)  # fmt: skip
+PATHS = st.binary(max_size=4).map(os.fsdecode)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.text(max_size=3),
+            st.booleans(),
+            st.none() | st.dictionaries(PATHS, ENTRY, max_size=4).map(lambda tree: tuple(sorted(tree.items()))),
+        )
+    )
+)
+def test_outcomes_are_encoded_as_json_would(outcomes: list[StateOutcome]) -> None:
+    encoded: dict[tuple[str, TreeEntry], str] = {}
+    for error, repaired, tree in [*outcomes, *outcomes]:
+        told = "no: it is full" if error == "no" else error
+        whole = {"error": told, "repaired": repaired, "tree": None if tree is None else describe(tree)}
+        text = encode((error, repaired, tree), {"no": "it is full"}, encoded)
+        assert text == json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
 def test_a_tree_is_found_as_it_is(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
 from bob.agent.inside.assembly import LayerFailed
 from bob.agent.inside.built_trees import spoil_and_check
@@ -22,7 +22,7 @@ from bob.agent.inside.documents import SubjectDocument
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import Runs, merged, outside
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
-from bob.agent.inside.look import EntryTree, Look, describe
+from bob.agent.inside.look import EntryTree, Look, TreeEntry, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
 from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
@@ -67,6 +67,7 @@ class StateSession:
         because they depend on timing (btrfs_printk in fs/btrfs/messages.c prints at most 100 lines in 5 s)."""
         self.outcomes: dict[StateOutcome, int] = {}
         self.new_outcomes: list[str] = []
+        self.encoded: dict[tuple[str, TreeEntry], str] = {}
         self.looker = Look(ROOT, lasting_inodes=subject.lasting_inodes, closely=closely)
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
@@ -125,7 +126,7 @@ class StateSession:
         number = self.outcomes.get(found)
         if number is None:
             number = self.outcomes[found] = len(self.outcomes)
-            self.new_outcomes.append(encode(found, self.said))
+            self.new_outcomes.append(encode(found, self.said, self.encoded))
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
@@ -255,9 +256,22 @@ def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
     return zip(runs[::3], runs[2::3])
 
 
-def encode(outcome: StateOutcome, said: dict[str, str]) -> str:
+def encode(outcome: StateOutcome, said: dict[str, str], encoded: dict[tuple[str, TreeEntry], str]) -> str:
+    """Return ``outcome`` as JSON, with sorted keys. ``said`` has the kernel's messages about errors. ``encoded`` has
+    the JSON of entries that earlier calls encoded, by path and entry. Most entries are in many outcomes."""
     error, repaired, tree = outcome
     if error in said:
         error = f"{error}: {said[error]}"
-    document = {"error": error, "repaired": repaired, "tree": None if tree is None else describe(tree)}
+    if tree is None:
+        return _json({"error": error, "repaired": repaired, "tree": None})
+    texts = []
+    for named in tree:  # in the order of their paths
+        text = encoded.get(named)
+        if text is None:
+            text = encoded[named] = _json(describe((named,)))[1:-1]
+        texts.append(text)
+    return _json({"error": error, "repaired": repaired})[:-1] + ',"tree":{' + ",".join(texts) + "}}"
+
+
+def _json(document: dict[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
