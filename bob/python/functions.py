@@ -78,7 +78,7 @@ def try_(
     run: RunOptions,
 ) -> Saved:
     """Check what you expect of operations after a crash, as ``bob try`` does. Return the answers, and how each
-    expectation (a condition on the tree after a crash) breaks.
+    expectation breaks.
 
     Raises :class:`bob.errors.RecordingError` if nothing could be recorded.
     """
