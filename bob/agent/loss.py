@@ -84,7 +84,8 @@ class SandboxLost(GuestLost):
 
 
 class KernelFell(GuestError):
-    """An error: the guest's kernel panicked or hung at the same request twice. That is a finding about the kernel."""
+    """An error: the guest's kernel panicked or hung at the same request twice. This error says something about the
+    kernel, not about bob."""
 
     exit_code = Exit.DIFFERENT
 

@@ -101,7 +101,7 @@ def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
 
 def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Merge all findings (violations that a search found) that have the same cause into one finding. The merged finding
-    names the rows (properties) of all of them, and its number of workloads is the sum of their numbers. It shows the
+    names the rows (properties) of all these findings. Its number of workloads is the sum of theirs, and it shows the
     smallest of their workloads. Findings with small workloads come first."""
     found: dict[Cause, list[Finding]] = {}
     for finding in findings:

@@ -188,8 +188,8 @@ class SubjectResult:
 
     @property
     def unmountable(self) -> Way | None:
-        """All crash states that do not mount, as one way to break the claim that each state mounts. Its evidence is
-        that of the first recording. None if all states mount."""
+        """All crash states that do not mount, as one way to break the claim that each state mounts. The evidence of
+        this way is that of the first recording. None if all states mount."""
         found = next((answer for answer in self.beside if answer.claim.kind == UNMOUNTABLE), None)
         return None if found is None else replace(found.ways[0], states=found.violations)
 

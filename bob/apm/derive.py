@@ -74,9 +74,9 @@ def derive(
     """Return the model of one configuration (file system and disks), from at least one observed workload. With a
     ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model.
 
-    ``refuting`` has further workloads, whose observations may refute any clause. They are evidence for a clause in two
-    cases only. First, the clause is in ``RARE_CLAUSES``, and no other workload tests it. Second, they test the clause
-    under a circumstance in ``RARE``. Then the clause counts as tested under this circumstance
+    ``refuting`` has further workloads, whose observations may refute any clause. These workloads are evidence for a
+    clause in two cases only. First, the clause is in ``RARE_CLAUSES``, and no other workload tests it. Second, they
+    test the clause under a circumstance in ``RARE``. Then the clause counts as tested under this circumstance
     (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]

@@ -213,8 +213,8 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the texts, but expand ranges as a shell does. So for ``create /d/f{01..20}``, yield 20 texts, one for each
-    number."""
+    """Yield the texts, but expand ranges as a shell does. For example, ``create /d/f{01..20}`` gives 20 texts, one for
+    each number."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
         if found is None:

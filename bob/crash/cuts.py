@@ -31,8 +31,9 @@ class Interval(NamedTuple):
 
 
 class Cuts:
-    """The consistent cuts of ``nodes`` nodes that exchanged ``messages``. If ``messages`` is None, the cuts at one
-    instant: all nodes have the same moment. These are consistent, whatever the messages are."""
+    """The consistent cuts of ``nodes`` nodes that exchanged ``messages``. If ``messages`` is None, there are only the
+    cuts at one instant, in which all nodes have the same moment. Such cuts are consistent, whatever the messages
+    are."""
 
     def __init__(self, nodes: int, messages: Iterable[Message] | None) -> None:
         self.nodes = nodes

@@ -59,7 +59,7 @@ def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
     """Return the crash state with the whole writes ``medium`` (a bit mask) and the torn writes ``torn``. The state is
     legal at growth point number ``legal_at``, and perhaps at later points. The result has the number of the last point
-    where it is legal. So two results are equal if their states are equal."""
+    where it is legal. So calls for the same state give equal results, whatever their ``legal_at``."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1

@@ -61,9 +61,9 @@ class StateSearch(Iterator[Candidate]):
     """A search of ``trace``: an iterator of up to ``budget`` candidates. Equal arguments give equal candidates.
 
     ``points`` are the growth points of ``trace``, the times when the set of possible crash states changes
-    (:mod:`bob.crash.legal`). They depend on the device model, ``composer.model``. ``focus`` has, for each operation
-    that wrote data, the indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True)
-    or only states without (False). ``legal_writes`` is the number of legal states of whole writes, and
+    (:mod:`bob.crash.legal`). The growth points depend on the device model, ``composer.model``. ``focus`` has, for each
+    operation that wrote data, the indexes of the writes that carry its data. ``torn`` allows only states with torn
+    writes (True) or only states without (False). ``legal_writes`` is the number of legal states of whole writes, and
     ``legal_sectors`` the number of all legal states, torn ones included."""
 
     def __init__(

@@ -170,7 +170,7 @@ def _qemu_of(identity: Identity) -> int:
 
 def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: bool = False) -> Loss:
     """Return why a guest does not answer. If its connection broke (``disconnected``), its QEMU may be about to end, so
-    first wait up to two seconds for that."""
+    first wait up to two seconds for the end of QEMU."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := is_running()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,8 +1,8 @@
 """Judge the evidence of an older result again, from the result's witnesses alone. A witness is a document about one
-crash state that breaks a claim, such as a property. Its *evidence* says in a line what is wrong. It usually has the
-tree of files that a mount of this state showed. bob judges this tree, and so needs no guest. This module does not
-change a witness that lacks the tree. To add the tree, use ``bob replay --update``, which mounts the crash state again.
-A *reference* is a folder with a result and its witnesses, but without the recordings."""
+crash state that breaks a claim, such as a property. Its *evidence* says in a line what is wrong. A witness usually has
+the tree of files that a mount of its crash state showed. bob judges this tree, and so needs no guest. This module does
+not change a witness that lacks the tree. To add the tree, use ``bob replay --update``, which mounts the crash state
+again. A *reference* is a folder with a result and its witnesses, but without the recordings."""
 
 from collections.abc import Callable
 from pathlib import Path

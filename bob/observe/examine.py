@@ -2,7 +2,7 @@
 files in it.
 
 Each examination takes as long as many mounts. So bob examines only a few outcomes. (An *outcome* is what a mount of a
-crash state showed.) It draws one outcome for each *shape* (a tree without the contents of its files). A complaint of
+crash state showed.) bob draws one outcome for each *shape* (a tree without the contents of its files). A complaint of
 the kernel may depend on the kernel's memory, and not on the state alone. So it counts only if the kernel repeats it on
 another mount of the same state."""
 

@@ -130,7 +130,7 @@ class Mixture:
 
     def has(self, leaf: CourseEnd) -> bool | None:
         """Return True if all states of the course that ends at ``leaf`` are in the mixture. Return False if none of
-        them is. Return None if bob cannot say, or if only some of them are."""
+        these states is in it. Return None if bob cannot say, or if only some of them are."""
         shared = self.read != UNREAD
         if (leaf.places & shared & (leaf.read != self.read)).any():
             return False

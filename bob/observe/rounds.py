@@ -247,8 +247,8 @@ class Rounds:
     def _mix(self, found: Mixtures, mixture: Mixture, rows: Sequence[CrashState], chance: Random) -> int:
         """Mount the states ``rows`` of ``mixture``, and then random states of it. If each mounted state has the tree of
         files that the mixture predicts, add the mixture to those that bob uses for predictions. Return the number of
-        mounts. In this number, all random states together count as one mount: the user chose the number of these tests
-        by the effort's ``audit``, so they do not use up the budget for mixtures."""
+        mounts. In this number, all random states together count as one mount, so they hardly use up the budget for
+        mixtures. The user chose the number of random states by the effort's ``audit``."""
         assert self._effort.mixing is not None
         mounted = len(rows)
         pure = [state for state in rows if self._is_pure(mixture, state)]

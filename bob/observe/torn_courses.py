@@ -1,10 +1,10 @@
 """The legal crash states, torn ones included, whose course of recovery (what recovery reads, in order) is known from
 the mounted states. All states of one course have the same *outcome*: a mount of each shows the same.
 
-They are divided into cubes (:mod:`bob.crash.cubes`) of parts of writes (:mod:`bob.crash.units`). A part is the smallest
-piece that a tear can separate. In a cube, some parts must be on the disk, some must not, and all others are free. If
-recovery reads no sector of a write, a single cube contains the states for all ways to tear that write, and bob need not
-list these ways."""
+The states are divided into cubes (:mod:`bob.crash.cubes`) of parts of writes (:mod:`bob.crash.units`). A part is the
+smallest piece that a tear can separate. In a cube, some parts must be on the disk, some must not, and all others are
+free. If recovery reads no sector of a write, a single cube contains the states for all ways to tear that write, and bob
+need not list these ways."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice

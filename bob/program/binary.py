@@ -37,9 +37,9 @@ class Binary:
 
     def is_in_function(self, offset: int, distance: int) -> bool:
         """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``. A
-        tool such as strace names code by the nearest symbol before it, at this ``distance``. The answer is False if
-        this name is wrong: most libraries have symbols only for their exported functions, so the code may belong to
-        another function."""
+        tool such as strace names code by the nearest symbol before it, at this ``distance``. This name may be wrong,
+        since most libraries have symbols only for their exported functions. If the name is wrong, the answer is
+        False."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 

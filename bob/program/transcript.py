@@ -31,9 +31,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a recording between two outputs of a program. ``output`` is all output from before this part.
-    ``trace`` has the writes to the disk in this part. So a program that crashes in this part has made exactly this
-    ``output``."""
+    """The part of a recording between two outputs of a program. ``output`` is all output from before this part. So a
+    program that crashes in this part has made exactly this output. ``trace`` has the writes to the disk in this
+    part."""
 
     output: bytes
     trace: Trace

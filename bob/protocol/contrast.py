@@ -277,10 +277,10 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """Return the ``explanation``, or in its place another one: the calls of a group in ``found`` must persist together.
-    The other one is better if the explanation names only calls of the group, or if the crash came between the first and
-    the last call of the group. If the ``explanation`` says that calls must be durable when an output has been written,
-    always return it unchanged."""
+    """Return ``explanation``, or in its place the explanation that all calls of a group in ``found`` must persist
+    together. The latter is better if ``explanation`` names only calls of the group, or if the crash came between the
+    first and the last call of the group. If ``explanation`` says that calls must be durable when an output has been
+    written, always return ``explanation`` itself."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}

@@ -65,7 +65,8 @@ class Protocol:
 class Need:
     """Something that a program relies on. ``sentence`` says it in words. The steps with the numbers ``first`` must
     persist before those with the numbers ``then``. If ``then`` is empty, the steps ``first`` must persist together. If
-    ``is_durable``, ``then`` is a step that writes an output, and the steps ``first`` must be durable before that."""
+    ``is_durable``, ``then`` is a step that writes an output, and the steps ``first`` must be durable before this output
+    is written."""
 
     sentence: str
     first: tuple[int, ...]

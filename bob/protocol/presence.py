@@ -80,8 +80,8 @@ def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryE
 
 
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
-    """Return the numbers of the files that the calls do not explain: in the tree ``after``, the size, the contents or
-    the mode is not what the last call left."""
+    """Return the numbers of the files that the calls do not explain. In the tree ``after``, such a file has another
+    size, other contents or another mode than the last call left."""
     located = locate(effects, after)
     found = []
     for number, file in enumerate(effects.files):

@@ -1,7 +1,7 @@
 """HTML pages with the answers to a quick question (`bob try`), or with the results for a program (`bob app`). An answer
-is about one claim (what each crash state should satisfy). Its evidence says in a line what is wrong. They are either a
-single self-contained page, or a page with the answers and a further page for each witness (a file with one crash state
-that breaks a claim). The text is in the templates ``answers.html.j2`` and ``programs.html.j2``."""
+is about one claim (what each crash state should satisfy). Its evidence says in a line what is wrong. The pages are
+either a single self-contained page, or a page with the answers and a further page for each witness (a file with one
+crash state that breaks a claim). The text is in the templates ``answers.html.j2`` and ``programs.html.j2``."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

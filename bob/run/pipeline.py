@@ -3,8 +3,8 @@ guest. At most half of the workers record, each for a configuration of its own. 
 time, where a wait costs no time on the host. The other workers observe crash states.
 
 A worker that records may already have a guest for observing. It lets this guest wait until the recordings are done. It
-would take longer to end this guest and to start another one later: an emulator would have to translate the code of the
-whole kernel again.
+would take longer to end this guest and to start another one later, because an emulator would have to translate the code
+of the whole kernel again.
 
 If bob loses a guest during a workload, it tries the workload in a second guest. If it loses this guest, too, or if bob
 itself fails, the answer stays unknown, and ``--resume`` tries the workload again. But if the kernel panicked or hung in

@@ -51,8 +51,8 @@ class Again:
 
 class StateQueue(JobQueue):
     """A queue that hands out crash states to agents. An agent builds the tree of a state, and runs a checker on this
-    tree. The states are the first ``most`` of ``tries``. Their answers go into ``answers``. If ``answers`` already has
-    an answer for a state, bob does not check that state.
+    tree. The states are the first ``most`` of ``tries``. The checker's answers about them go into ``answers``. If
+    ``answers`` already has an answer for a state, bob does not check that state.
 
     At the end, some states are checked a second time. These are states whose check did not end in time, and some states
     that bob draws at random with the seed ``seed``. ``again`` is the number of drawn states. The second check of a

@@ -66,7 +66,8 @@ def load(name: str) -> Bounds:
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
     """Return the name and the TOML text of the bounds that bob ships as ``name``, or that are in the file ``name``.
-    Raises UsageError if bob finds none. Its hint suggests a similar name among the shipped bounds and ``others``."""
+    Raises UsageError if bob finds none. The hint of this error suggests a similar name among the shipped bounds and
+    ``others``."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):

@@ -147,7 +147,7 @@ def _rows(clause: Clause) -> list[str]:
 def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
     """Return one answer for the configuration of ``row``, from its verdicts for all the properties ``names``. If a
     verdict is "no", the answer is "no". Otherwise the row must have all these properties, and the worst verdict is the
-    answer. Return None if the row lacks one of them."""
+    answer. Return None if the row lacks one of the properties."""
     cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None

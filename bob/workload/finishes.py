@@ -4,8 +4,8 @@ after the workload's operations.
 bob records the workload several times, each time with another finish. One finish is natural writeback: bob waits until
 the kernel has written everything by itself. The other finishes sync files that the workload does not ask to sync. The
 reason is that another program may sync something before the crash. A sync writes all metadata long before the kernel
-would write the data by itself. So it leads to other crash states (Bornholt et al., "Specifying and Checking File System
-Crash-Consistency Models", ASPLOS 2016)."""
+would write the data by itself. So a sync leads to other crash states (Bornholt et al., "Specifying and Checking File
+System Crash-Consistency Models", ASPLOS 2016)."""
 
 from bob.workload.history import FileKind, History
 from bob.workload.language import write_one

@@ -110,9 +110,9 @@ def run_workload(
     (:mod:`bob.agent.inside.stores`). If ``delay`` is not 0, the program waits for ``delay`` seconds after each change,
     and meanwhile the ``neighbour`` syncs a file (:mod:`bob.agent.inside.pacing`).
 
-    If ``stacks`` is true, strace's output has the stack frames of each call. strace spends most of its time on finding
-    these frames. So if such a workload fails or takes too long, this function raises no error, and returns the calls
-    until then."""
+    If ``stacks`` is true, strace's output has the stack frames of each call. strace then spends most of its time on
+    these frames, so the workload may fail or take too long. In that case, this function raises no error, and returns
+    the calls until then."""
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS

@@ -44,8 +44,8 @@ class WarmPython:
     ``within`` is a function that changes a command so that it runs in the root directory of the checker. bob waits up
     to ``seconds`` for the imports.
 
-    ``pid`` is None if the process could not be started: the script is not for Python, Python is missing, or an import
-    takes too long or prints something. Then each check starts a new Python."""
+    ``pid`` is None if the process could not be started. This is so if the script is not for Python, if Python is
+    missing, or if an import takes too long or prints something. Then each check starts a new Python."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float

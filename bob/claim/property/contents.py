@@ -127,7 +127,7 @@ class FileStory:
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
         """Return the fact that the file's ``size`` shows about operation ``number``. If no set of whole operations
-        explains the size, also return the suspects: at least one suspect must be torn."""
+        explains the size, also return the suspects. At least one of the suspects must be torn."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
