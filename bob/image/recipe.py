@@ -36,8 +36,9 @@ class StripDeclaration(Declaration, frozen=True):
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
     """The content of a recipe's ``image.toml``. If this file has a line ``like = "NAME"``, the values that it lacks
-    come from the recipe NAME. For each field that is a list, the shell scripts of the build get an environment variable
-    with the items as words. The image lacks the packages that ``without`` names, even if ``packages`` has them."""
+    come from the recipe NAME. In a list, the item "..." stands for all items of that recipe. For each field that is a
+    list, the shell scripts of the build get an environment variable with the items as words. The image lacks the
+    packages that ``without`` names, even if ``packages`` has them."""
 
     description: OneLine
     suite: OneLine
@@ -114,8 +115,16 @@ def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[
     if like not in known:
         raise MalformedError(f"{where}: like = {like!r} is not another guest image; expected one of {', '.join(known)}")
     base, base_files = _declared(like, folder, (name, *liked_by))
-    for key, value in table.items():
-        both = isinstance(value, dict) and isinstance(base.get(key), dict)
-        base[key] = base[key] | value if both else value
+    base = _merged(base, table)
     base_files[f"{like}/{DECLARATION}"] = base_files.pop(DECLARATION)
     return base, base_files | files
+
+
+def _merged(base: Any, value: Any) -> Any:
+    """Return ``value`` with what it lacks from ``base``. In a table, ``base`` gives the missing keys. In an array, the
+    item ``...`` stands for all items of ``base``."""
+    if isinstance(base, dict) and isinstance(value, dict):
+        return base | {key: _merged(base.get(key), one) for key, one in value.items()}
+    if isinstance(base, list) and isinstance(value, list):
+        return [item for one in value for item in (base if one == "..." else [one])]
+    return value

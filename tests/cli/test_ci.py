@@ -244,7 +244,7 @@ def test_the_published_table_can_be_expected(bob: Bob, work: Work) -> None:
             9,
             snapshot("""\
 bob: table.json does not exist
-hint: name a run directory, a result that --json wrote, or osdi14
+hint: name a run directory, a result that --json wrote, osdi14 or explode
 """),
         ),
         (

@@ -167,7 +167,7 @@ hint: they are about different properties
             9,
             snapshot("""\
 bob: b.json does not exist
-hint: name a run directory, a result that --json wrote, or osdi14
+hint: name a run directory, a result that --json wrote, osdi14 or explode
 """),
         ),
         (

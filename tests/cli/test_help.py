@@ -135,7 +135,7 @@ def completed(bob: Bob, monkeypatch: pytest.MonkeyPatch, shell: str, line: str) 
         ("bob probe --fs ext4 --rows units --property append.b", {"append.block"}),
         ("bob search --fs ext4 --property overw", {"overwrite-any"}),
         ("bob matrix --set osd", {"osdi14"}),
-        ("bob probe --image debian-bo", {"debian-bookworm"}),
+        ("bob probe --image debian-bo", {"debian-bookworm", "debian-bookworm-more"}),
         ("bob probe --write-cache v", {"volatile"}),
         ("bob app replace-m", {"replace-mv"}),
         ("bob app run replace-m", {"replace-mv"}),

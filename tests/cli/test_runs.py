@@ -537,7 +537,7 @@ def test_a_mistake_is_told_in_one_line(
     if command == ("doctor",) and "unknown guest image" in message:
         assert line_with(ended.out, "debian-trixi") == snapshot("""\
 missing settings                       bob.toml: unknown guest image 'debian-trixi'
-hint                           known: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports
+hint                           known: debian-bookworm, debian-bookworm-more, debian-bullseye, debian-trixie, debian-trixie-backports
 note    image debian-trixie            not built; a probe builds it first
 hint                           bob image build debian-trixie
 note    image debian-trixie-backports  not built; a probe builds it first

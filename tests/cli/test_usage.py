@@ -58,10 +58,10 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("hint: did you mean 'ext4'?"),
         ),
         (
-            ["probe", "--fs", "minix"],
-            snapshot("bob: unknown file system 'minix'"),
+            ["probe", "--fs", "bcachefs"],
+            snapshot("bob: unknown file system 'bcachefs'"),
             snapshot(
-                "hint: bob knows: btrfs, exfat, ext2, ext3, ext4, ext4-nojournal, f2fs, jfs, nilfs2, reiserfs, vfat, xfs"
+                "hint: bob knows: btrfs, exfat, ext2, ext3, ext4, ext4-nojournal, f2fs, hfs, hfsplus, jfs, minix3, msdos, nilfs2, reiserfs, udf, vfat, xfs"
             ),
         ),
         (
@@ -330,7 +330,9 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["replay", "file", "--image", "x"],
             snapshot("bob: unknown guest image 'x'"),
-            snapshot("hint: bob knows: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports"),
+            snapshot(
+                "hint: bob knows: debian-bookworm, debian-bookworm-more, debian-bullseye, debian-trixie, debian-trixie-backports"
+            ),
         ),
         (
             ["witness", "export", "file"],
@@ -360,7 +362,9 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["image", "build", "x"],
             snapshot("bob: unknown guest image 'x'"),
-            snapshot("hint: bob knows: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports"),
+            snapshot(
+                "hint: bob knows: debian-bookworm, debian-bookworm-more, debian-bullseye, debian-trixie, debian-trixie-backports"
+            ),
         ),
         (["image", "rm"], snapshot("bob: missing argument 'NAME...'"), snapshot("hint: bob image rm --help")),
         (["image", "rm", "x"], snapshot("bob: the guest image 'x' is not built"), snapshot("hint: built: none")),

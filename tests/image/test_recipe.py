@@ -125,6 +125,12 @@ def test_a_recipe_like_another_says_only_what_is_different() -> None:
     assert later.modules.boot == bookworm.modules.boot and later.modules.initramfs != bookworm.modules.initramfs
 
 
+def test_dots_are_the_items_of_the_recipe_that_it_is_like() -> None:
+    bookworm, more = load_recipe("debian-bookworm"), load_recipe("debian-bookworm-more")
+    assert more.packages == (*bookworm.packages, "hfsutils", "udftools")
+    assert more.modules == structs.replace(bookworm.modules, keep=(*bookworm.modules.keep, "drivers/cdrom"))
+
+
 def test_key_follows_the_recipe_that_it_is_like(recipes: Path) -> None:
     keys = [load_recipe(name, recipes).key for name in ("debian-trixie", "debian-trixie-backports")]
     for path in sorted((recipes / NAME).iterdir()):

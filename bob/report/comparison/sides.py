@@ -87,7 +87,7 @@ def named_side(name: str) -> Side:
         return published_side(published(name))
     path = Path(name)
     if not path.exists():
-        hint = f"name a run directory, a result that --json wrote, or {' or '.join(PUBLISHED)}"
+        hint = f"name a run directory, a result that --json wrote, {' or '.join(PUBLISHED)}"
         raise StoreError(f"{name} does not exist", hint=hint)
     saved = load_table(path)
     return run_side(name, saved.result, saved.folder)
