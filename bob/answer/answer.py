@@ -69,9 +69,9 @@ class Way:
     """A way to break a claim, as one kind of crash state shows it. ``evidence`` says in one line what is wrong after
     such a crash, and ``states`` counts the explored crash states of this kind.
 
-    ``witness`` is a file in the run directory (the directory of the run's results). It has the state that is easiest to
-    explain. ``place`` is the index of that state's recording, and ``by_recording`` has the number of states in each
-    recording.
+    ``witness`` is a file in the run directory (the directory of the run's results). This file has the state that is
+    easiest to explain. ``place`` is the index of that state's recording, and ``by_recording`` has the number of states
+    in each recording.
 
     For programs, ``told`` is the output before the crash of the witness (one character for each byte). ``trees`` counts
     distinct trees. ``relied_on`` lists what the program relied on. The first item is the one that most trees lack.

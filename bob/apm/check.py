@@ -1,6 +1,6 @@
 """Check a model against observations: does it allow all of them (is it sound), and how much more does it allow (is it
-tight)? A model is a set of clauses (promises about crash states). An *outcome* is what a mount of a crash state
-showed."""
+tight)? A model is a set of clauses (promises about crash states). An *outcome* is what a mount of a crash state showed.
+A *micro-operation* is a step that persists as a whole or not at all."""
 
 from collections.abc import Callable, Sequence
 
@@ -65,8 +65,8 @@ def check(
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
     """Return the check of ``model`` against the workloads of ``run``. The tightness takes much work, and ``limit``
-    bounds this work: the tightness leaves out workloads with more than ``limit`` closed sets of micro-operations (steps
-    that persist as a whole or not at all). If ``limit`` is None, the check leaves out the tightness altogether."""
+    bounds this work: the tightness leaves out workloads with more than ``limit`` closed sets of micro-operations. If
+    ``limit`` is None, the check leaves out the tightness altogether."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

@@ -78,7 +78,8 @@ class Ordered:
 class Means(StrEnum):
     """A class of changes that a file system tends to write in the same way. So if an order holds for some changes of
     the class, it tends to hold for all of them. ``SYNCED_NAMES`` stands for changes of names that the file system may
-    also write into its log of synced files. btrfs does so when a synced file gets a new name (btrfs_log_new_name)."""
+    also write into its log of synced files. For example, btrfs does so when a synced file gets a new name
+    (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"

@@ -85,9 +85,9 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Return whether an image of ``recipe`` gets the module at ``path``. It gets the modules that the recipe lists, and
-    all modules outside the folder kernel/. The modules outside (in the folders extra and updates) were added to the
-    modules of the kernel itself."""
+    """Return whether an image of ``recipe`` gets the module at ``path``. The image gets the modules that the recipe
+    lists, and all modules outside the folder kernel/. The modules outside (in the folders extra and updates) were added
+    to the modules of the kernel itself."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 

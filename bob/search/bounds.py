@@ -148,8 +148,8 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 def together(promises: Sequence[Property]) -> Iterator[Property]:
     """Yield a property for each call that has several promises about the same files; the property combines these
     promises. To test operations that make changes of several kinds, bob needs such properties. For example, a write
-    across the end of a file is an overwrite and an append. It survives for certain only if the call promises both data
-    and size (:func:`bob.claim.property.calls.covered`)."""
+    across the end of a file is an overwrite and an append. Such a write survives for certain only if the call promises
+    both data and size (:func:`bob.claim.property.calls.covered`)."""
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:
         return str(prop.call), prop.relations

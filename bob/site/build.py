@@ -143,7 +143,7 @@ def _write_results(results: Results, found: Sequence[Path], docs: Path) -> None:
 
 def _link(docs: Path, name: str, heading: str, words: str) -> None:
     """Put a link to the pages of the result ``name`` into this result's README in reports/reference. ``words`` are the
-    text of the link. It stands below the heading that matches the regular expression ``heading``."""
+    text of the link. The link stands below the heading that matches the regular expression ``heading``."""
     page = docs / "reports/reference" / name.partition("/")[0] / "README.md"
     if page.exists():
         link = f"[{words}](../../../{RESULTS}/{name}/{INDEX})"

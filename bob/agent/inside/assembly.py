@@ -21,8 +21,8 @@ device."""
 
 
 class LayerFailed(Denial):
-    """An error: a layer (such as RAID) does not start. If a crash state causes the error, bob takes the error for what
-    a mount of that state shows."""
+    """An error: a layer (such as RAID) does not start. If a crash state causes the error, the error counts as the
+    result of that state's mount."""
 
 
 class Assembly:

@@ -36,9 +36,9 @@ class DeviceImage:
     given, in anonymous memory.
 
     Under emulation, page faults and copies are slow. It is also slow to compare two pages that share an entry of QEMU's
-    TLB (256 entries or more). So an image lies in huge pages. ``beside`` is another image, with which this one will be
-    compared. The address of this image is then chosen so that equal offsets of the two are half a TLB apart. Then a
-    comparison of 32 MiB takes 50 ms, not 475."""
+    TLB (256 entries or more). So an image lies in huge pages. If bob will compare this image with another image,
+    ``beside`` is the other one. The address of this image is then chosen so that equal offsets of the two are half a
+    TLB apart. Then a comparison of 32 MiB takes 50 ms, not 475."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None

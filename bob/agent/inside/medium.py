@@ -1,8 +1,8 @@
 """The contents of the device under test. This module keeps packed *base images*. A base image is the device's content
-before a recording. It also keeps one *medium*, a pair of images of the device, ``pristine`` and ``work``. bob builds
-and mounts each crash state in the image ``work``. Afterwards it copies only the changed parts back from the image
-``pristine``, never a whole image. After a failure the content of ``work`` is unknown, so the caller must :func:`drop`
-the medium. A device without a base image is full of stale data: the bytes ``cell``, over and over."""
+before a recording. The module also keeps one *medium*, a pair of images of the device, ``pristine`` and ``work``. bob
+builds and mounts each crash state in the image ``work``. Afterwards it copies only the changed parts back from the
+image ``pristine``, never a whole image. After a failure the content of ``work`` is unknown, so the caller must
+:func:`drop` the medium. A device without a base image is full of stale data: the bytes ``cell``, over and over."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The offsets that a byte of a file may come from, if fallocate(2) shifts contents. It takes ranges out of the file
-(FALLOC_FL_COLLAPSE_RANGE), or inserts ranges of zeros (FALLOC_FL_INSERT_RANGE). Offsets and lengths are in bytes."""
+"""The offsets that a byte of a file may come from, if fallocate(2) shifts contents. fallocate(2) takes ranges out of
+the file (FALLOC_FL_COLLAPSE_RANGE), or inserts ranges of zeros (FALLOC_FL_INSERT_RANGE). Offsets and lengths are in
+bytes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
