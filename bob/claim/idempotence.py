@@ -1,6 +1,6 @@
 """The claim that recovery is idempotent: after a crash during recovery, another recovery leads to the same tree as a
-recovery without a crash, or to a tree that a single crash could have left. EXPLODE (OSDI'06, section 5) tested file
-systems in this way. Table 1, bob's main table of persistence properties, does not have this claim."""
+recovery without a crash. It may also lead to a tree that a single crash could have left. EXPLODE (OSDI'06, section 5)
+tested file systems in this way. Table 1, bob's main table of persistence properties, does not have this claim."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -30,8 +30,8 @@ NOTHING_YET = CrashState(0)  # the state at the beginning of a recording
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """A crash state whose recovery bob interrupts by another crash. If no other crash comes, the recovery leads to
-    outcome number ``outcome``. The state belongs to the run's workload number ``workload``, or, if ``after`` is not
-    None, to recovery number ``after``: an earlier crash interrupted that recovery, and it began with the workload."""
+    outcome number ``outcome``. If ``after`` is None, the state belongs to the run's workload number ``workload``.
+    Otherwise it belongs to recovery number ``after``, which a crash of that workload made necessary."""
 
     workload: int
     state: CrashState

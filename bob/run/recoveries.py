@@ -1,6 +1,6 @@
 """Crashes that occur during the recovery from an earlier crash. bob records recoveries, and explores the crashes during
-them. Then it does the same with recoveries from these crashes, up to a depth. It skips a recovery if the run directory
-already has the results."""
+them. Then it crashes the recoveries from these crashes, up to the depth that the user asks for. It skips a recovery if
+the run directory already has the results."""
 
 from collections.abc import Sequence
 from dataclasses import replace

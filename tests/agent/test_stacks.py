@@ -263,6 +263,17 @@ def test_an_array_that_cannot_be_assembled_is_an_outcome_of_its_crash_state(reco
     assert not left_behind(recording)
 
 
+def test_the_kernel_loads_the_driver_of_an_array_that_names_no_module(recording: Inhabited) -> None:
+    """The agent keeps modprobe from the kernel while it starts an array, unless the driver is missing."""
+    before = recording.run("cat /proc/sys/kernel/modprobe; modprobe -r raid1")
+    assert "raid1" not in recording.run("cat /proc/mdstat")
+    made = replace(RAID1, layers=tuple(replace(layer, modules=()) for layer in RAID1.layers))
+    make_base(recording.agent, made, SETUP)
+    assert "[raid1]" in recording.run("cat /proc/mdstat")
+    assert recording.run("cat /proc/sys/kernel/modprobe") == before
+    assert not left_behind(recording)
+
+
 def test_the_assembly_of_an_array_is_part_of_a_recovery_that_is_crashed(recording: Inhabited) -> None:
     asked = workload("create /d/new; rename /b /c", Finish("fsync", parse("fsync /d")))
     taken = take(recording.agent, asked, RAID1)

@@ -44,7 +44,7 @@ FIRST = "aaa"  # on the disk before the workload; one letter for each sector
 FLUSH = None
 Step = tuple[int, str] | None  # a write of a letter to a sector, or a flush
 Steps = tuple[Step, ...]
-Recovery = Callable[[str], Steps]  # what recovery does to a disk with this content
+Recovery = Callable[[str], Steps]  # the steps of recovery, by the content of the disk
 MANY = 1000
 
 
@@ -52,7 +52,7 @@ MANY = 1000
 
 
 def instants(content: str, steps: Steps) -> list[set[str]]:
-    """What a crash can leave, just before each flush that makes something durable, and in the end."""
+    """The disks that a crash can leave, just before each flush that makes something durable, and in the end."""
     durable, pending, found = content, list[tuple[int, str]](), list[set[str]]()
     for step in (*steps, FLUSH):
         if step is not FLUSH:
@@ -80,7 +80,7 @@ def after(recovery: Recovery, content: str) -> str:
 
 
 def crashed(recovery: Recovery, content: str) -> set[str]:
-    """What a crash during this recovery can leave."""
+    """The disks that a crash during this recovery can leave."""
     return set().union(*instants(content, recovery(content)))
 
 
@@ -106,7 +106,7 @@ def letters_of(base: Base) -> str:
 
 
 class Guest:
-    """What bob asks of a guest, for a disk with this ``recovery``. Disks with the contents ``refused`` do not mount."""
+    """A made-up guest, for a disk with this ``recovery``. Disks with the contents ``refused`` do not mount."""
 
     def __init__(self, recovery: Recovery, steps: Steps, refused: frozenset[str] = frozenset()) -> None:
         self.recovery, self.steps, self.refused = recovery, steps, refused
@@ -181,7 +181,7 @@ def ran(
 
 
 def spelled_out(run: RunDirectory, guest: Guest) -> list[tuple[int, str, bool]]:
-    """Of each recovery that bob crashed: its depth, the disk before it, and whether some crash during it breaks the
+    """Each recovery that bob crashed: its depth, the disk before it, and whether some crash during it breaks the
     claim."""
     plan, chains, found = planned(run), list[tuple[int, set[str]]](), list[tuple[int, str, bool]]()
     for place, one in enumerate(plan or ()):
@@ -210,7 +210,7 @@ CONTENTS = ["".join(letters) for letters in product("abc", repeat=SECTORS)]
     refused=st.sets(st.sampled_from(CONTENTS), max_size=3),
 )
 def test_each_chain_of_crashes_is_judged_as_spelled_out(workload: Steps, steps: list[Steps], refused: set[str]) -> None:
-    """Recovery is any program that begins with what it reads, so that nearly none is idempotent."""
+    """Recovery is any program that begins with reads. Few such programs are idempotent."""
     table = {content: steps[number * 7 % len(steps)] for number, content in enumerate(CONTENTS)}
     guest = Guest(table.__getitem__, workload, frozenset(refused))
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
@@ -232,7 +232,7 @@ def test_each_chain_of_crashes_is_judged_as_spelled_out(workload: Steps, steps: 
     assert len(disks) == len(set(disks))
 
 
-# Sector 0 is the journal: c is committed, a is empty. Sector 1 is the home of what the journal has. Sector 2 counts.
+# Sector 0 is the journal: c is committed, a is empty. Sector 1 is the journaled block. Sector 2 counts tries.
 COMMITTED = "caa"
 COMMIT: Steps = ((0, "c"), FLUSH)
 
