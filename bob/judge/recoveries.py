@@ -4,7 +4,7 @@ bob crashes, and judges the results. It needs no guest. An *outcome* is what a m
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,7 +17,7 @@ from bob.judge.column import Column, RecoveryCrash
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation
 from bob.observe.observations import Observations
-from bob.schema import decode
+from bob.schema import decode, older
 from bob.store.files import reading
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
@@ -36,7 +36,7 @@ class Recovered:
     workload: int
     state: CrashState
     outcome: int
-    after: int | None = None
+    after: int | None = field(default_factory=older(None))
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from bob.errors import UsageError, meant
-from bob.schema import Declaration, OneLine, OneWord, declared, mistakes_in, toml
+from bob.schema import Declaration, OneLine, OneWord, declared, mistakes_in, older, toml
 from bob.subject.file_system import HINT, MIB, is_file
 
 LayerCommand = tuple[str, ...]
@@ -78,10 +78,10 @@ class Layer:
     device: str = ""
     modules: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
-    fs: str = ""
-    mkfs: tuple[str, ...] = ()
-    mount: str = ""
-    check: tuple[str, ...] = ()
+    fs: str = field(default_factory=older(""))
+    mkfs: tuple[str, ...] = field(default_factory=older(()))
+    mount: str = field(default_factory=older(""))
+    check: tuple[str, ...] = field(default_factory=older(()))
 
 
 class PromiseDeclaration(Declaration, frozen=True):

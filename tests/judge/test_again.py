@@ -324,6 +324,20 @@ def test_a_damaged_plan_of_recoveries_is_refused(tmp_path: Path) -> None:
         planned(run)
 
 
+def test_a_plan_of_an_older_bob_is_read(tmp_path: Path) -> None:
+    older = {"workload": 0, "state": {"point": 1, "kept": [], "torn": []}, "outcome": 2}
+    run = RunDirectory.create(tmp_path / "run", {"recoveries": [older]})
+    assert planned(run) == [Recovered(0, CrashState(1), 2)]
+
+
+@pytest.mark.parametrize("after", [-1, 0, 1])
+def test_a_recovery_that_is_not_after_an_earlier_one_is_refused(tmp_path: Path, after: int) -> None:
+    one = {"workload": 0, "state": {"point": 1, "kept": [], "torn": []}, "outcome": 0, "after": after}
+    run = RunDirectory.create(tmp_path / "run", {"recoveries": [one]})
+    with pytest.raises(StoreError, match=r"run\.json is damaged"):
+        planned(run)
+
+
 # Whose recoveries are crashed: one of each outcome, drawn from the seed, and none of a lost guest
 
 

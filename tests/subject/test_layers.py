@@ -308,3 +308,12 @@ def test_whole_numbers_are_those_of_python(one: int, other: int, third: int) -> 
 def test_nothing_else_is_a_number(text: str) -> None:
     with pytest.raises(ValueError, match=r"invalid number .*; expected SIZE0, whole numbers"):
         evaluated(text, {"SIZE0": 8})
+
+
+def test_a_layer_of_an_older_bob_is_read() -> None:
+    """Its document lacks the fields that layers with file systems of their own brought."""
+    made = configuration("ext4", on="raid1")
+    document = json.loads(json.dumps(encode(ConfigurationDocument.of(made))))
+    for name in ("fs", "mkfs", "mount", "check"):
+        del document["layers"][0][name]
+    assert decode(ConfigurationDocument, document).configuration == made
