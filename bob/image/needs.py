@@ -25,6 +25,8 @@ _OPTIONS = {
     "overlay": "OVERLAY_FS",
     **{name: f"MD_{name.upper()}" for name in ("raid0", "raid1", "raid10", "raid456")},
     "dm_thin_pool": "DM_THIN_PROVISIONING",
+    "bcache": "BCACHE",
+    "raid6_pq": "RAID6_PQ",
 }
 _NO_FILE_SYSTEMS = ("dm_", "virtio_")
 

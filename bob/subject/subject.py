@@ -160,7 +160,8 @@ def _check_lost(lost: tuple[int, ...], disks: int) -> None:
     if lost and not disks:
         raise UsageError("only a disk below layers can be lost", hint="name the layers with --stack")
     if lost and max(lost) >= disks:
-        raise UsageError(f"there is no disk {max(lost)} to lose: this stack has the disks 0 to {disks - 1}")
+        hint = f"this stack has the disks 0 to {disks - 1}"
+        raise UsageError(f"there is no disk {max(lost)} to lose", hint=hint)
     if lost and len(lost) == disks:
         raise UsageError(f"all {disks} disks of this stack would be lost", hint="one has to stay")
 

@@ -216,6 +216,41 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("hint: did you mean 'raid6'?"),
         ),
         (
+            [*PROBE, "--stack", "raid1,ext4-journal"],
+            snapshot("bob: the layer ext4-journal cannot be below the layer raid1"),
+            snapshot("hint: it has to be the first in --stack: it hands its devices to ext4"),
+        ),
+        (
+            ["probe", "--fs", "xfs", "--stack", "ext4-journal"],
+            snapshot("bob: the layer ext4-journal is for ext4, not for xfs"),
+            snapshot("hint: --fs ext4"),
+        ),
+        (
+            [*PROBE, "--stack", "raid1", "--lose-disk", "2"],
+            snapshot("bob: there is no disk 2 to lose"),
+            snapshot("hint: this stack has the disks 0 to 1"),
+        ),
+        (
+            [*PROBE, "--stack", "raid5", "--lose-disk", "0", "--without-disk", "3"],
+            snapshot("bob: there is no disk 3 to lose"),
+            snapshot("hint: this stack has the disks 0 to 2"),
+        ),
+        (
+            [*PROBE, "--stack", "raid1", "--lose-disk", "0", "--without-disk", "1"],
+            snapshot("bob: all 2 disks of this stack would be lost"),
+            snapshot("hint: one has to stay"),
+        ),
+        (
+            [*PROBE, "--lose-disk", "0"],
+            snapshot("bob: only a disk below layers can be lost"),
+            snapshot("hint: name the layers with --stack"),
+        ),
+        (
+            [*PROBE, "--stack", "raid5,raid5"],
+            snapshot("bob: the stack raid5,raid5 takes 9 disks; a guest has 8 at most"),
+            snapshot("hint: each layer is there once for each device of the layer above it"),
+        ),
+        (
             [*PROBE, "--stack", "linear", "--write-cache", "ordered"],
             snapshot("bob: the write cache 'ordered' is for one disk, and this stack has 2"),
             snapshot("hint: use volatile, none"),

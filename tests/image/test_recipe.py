@@ -28,8 +28,10 @@ from bob.image import (
 )
 from bob.image.cache import Image, image_folder, image_key, locked, write_manifest
 from bob.image.kernel import vmlinux
+from bob.image.needs import option
 from bob.image.recipe import Recipe
 from bob.resources import shipped
+from bob.subject import configuration, layers
 from wording import text_with
 
 NAME = "debian-bookworm"
@@ -363,3 +365,42 @@ def test_kernel_is_unpacked() -> None:
 )
 def test_kernel_that_cannot_be_unpacked(image: bytes) -> None:
     assert vmlinux(image) is None
+
+
+def test_a_layer_that_the_kernel_lacks_is_named_with_its_option(recipe: Recipe) -> None:
+    image = put(recipe)
+    (image.folder / "modules").write_text(MODULES)
+    made = configuration("ext4", on="bcache")
+    with pytest.raises(UsageError) as refused:
+        check_subject(image, made.modules, made.packages)
+    assert text_with(str(refused.value), "bcache", "CONFIG_BCACHE") == snapshot(
+        "the kernel 6.1.0-1-amd64 of debian-bookworm lacks the module bcache (CONFIG_BCACHE)"
+    )
+
+
+def test_every_module_of_a_layer_has_its_option() -> None:
+    """Names of options in drivers/md/Kconfig, drivers/md/bcache/Kconfig, drivers/block/Kconfig and lib/Kconfig."""
+    found = {name: option(name) for layer in layers().values() for name in layer.modules if not layer.fs}
+    assert found == snapshot(
+        {
+            "bcache": "CONFIG_BCACHE",
+            "dm_cache": "CONFIG_DM_CACHE",
+            "dm_cache_smq": "CONFIG_DM_CACHE_SMQ",
+            "dm_crypt": "CONFIG_DM_CRYPT",
+            "dm_delay": "CONFIG_DM_DELAY",
+            "dm_raid": "CONFIG_DM_RAID",
+            "raid456": "CONFIG_MD_RAID456",
+            "dm_era": "CONFIG_DM_ERA",
+            "dm_integrity": "CONFIG_DM_INTEGRITY",
+            "dm_mod": "CONFIG_BLK_DEV_DM",
+            "ext4": "CONFIG_EXT4_FS",
+            "loop": "CONFIG_BLK_DEV_LOOP",
+            "dm_mirror": "CONFIG_DM_MIRROR",
+            "raid0": "CONFIG_MD_RAID0",
+            "raid1": "CONFIG_MD_RAID1",
+            "raid10": "CONFIG_MD_RAID10",
+            "dm_snapshot": "CONFIG_DM_SNAPSHOT",
+            "dm_thin_pool": "CONFIG_DM_THIN_PROVISIONING",
+            "dm_writecache": "CONFIG_DM_WRITECACHE",
+        }
+    )
