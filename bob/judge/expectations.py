@@ -83,6 +83,15 @@ def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple
     return answer, tuple(way.shown[1] for _told, way in ordered)
 
 
+def expectation_states(
+    expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
+) -> set[CrashState]:
+    """Return the crash states that bob would show to a user as violations of ``expectations``. There is one state for
+    each way to break an expectation. The other arguments are those of :func:`said_by`."""
+    said = said_by(expectations, bench, observed, complete)
+    return {way.shown for one in said for way in one.ways.values()}
+
+
 def _said(
     bench: JudgedCase, broken: Mapping[int, str], observed: Observations, settled: CrashState | None
 ) -> SaidByRecording:

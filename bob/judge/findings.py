@@ -192,6 +192,14 @@ def cause_of(
     return replace(cause, call=call, kinds=apart) if block == BlockKind.UNKNOWN else cause
 
 
+def cause_states(properties: Sequence[Property], bench: JudgedCase, case: Case) -> set[CrashState]:
+    """Return the crash states from which bob derives the causes of violations: one state for each of ``properties``
+    that is broken. ``bench`` has the verdicts on ``case``."""
+    losses = Losses(case)
+    judged = (bench.judge(prop) for prop in properties)
+    return {losses.smallest(said.showing).state for said in judged if said is not None and said.showing}
+
+
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
     """Return whether ``prop`` also fails if the crash comes when the last operation has just returned, and the disk
     loses all pending writes. Return None if bob does not know that."""

@@ -131,10 +131,15 @@ class _WorkloadExploration:
             disks.update(rounds.mounts.new_disks)
 
     def _control_evidence(self, rounds: Rounds) -> None:
-        """Let the guest recover the states that show violations, if only the host has recovered them so far."""
-        if self.evidence is not None and (only := sorted(rounds.mounts.only_on_host)):
+        """If the host has recovered states, let the guest recover the states that show violations, unless a guest has
+        already mounted them."""
+        if self.evidence is not None and rounds.mounts.only_on_host:
             shown = set(self.evidence(self.observed()))
-            rounds.control([n for n in only if self.plan.in_whole(rounds.ledger.states[n]) in shown])
+            known = rounds.mounts.mounted - rounds.mounts.only_on_host
+            left = [
+                n for n, _state in enumerate(rounds.ledger.states) if n in rounds.mounts.outcomes and n not in known
+            ]
+            rounds.control([n for n in left if self.plan.in_whole(rounds.ledger.states[n]) in shown])
         self.is_controlled = True
 
     def drop_uncontrolled(self) -> None:

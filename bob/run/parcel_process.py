@@ -118,8 +118,8 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: ParcelProgress) -> None:
     image = prober.asked_image(request, progress)
     workloads = tuple(run.planned())
-    only, asked = frozenset(numbers), tuple(probe.property for probe in request.asked)
-    task = Task(request.configuration, request.model, request.effort, run, workloads, only, asked)
+    only, evidence = frozenset(numbers), prober.evidence_of(request)
+    task = Task(request.configuration, request.model, request.effort, run, workloads, only, evidence)
     with (
         guests_of(image, request.host.connect, progress.step) as hypervisor,
         Pipeline(hypervisor, image, [task], progress, request.host.jobs or 1) as pipeline,

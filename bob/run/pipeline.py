@@ -13,17 +13,17 @@ the second guest during the recording, the result reports this as a finding."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost
-from bob.claim.property.judged_case import evidence_states, judge_of_mixtures
+from bob.claim.property.judged_case import JudgedCase, judge_of_mixtures
 from bob.claim.property.readings import OutcomeReadings
-from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
+from bob.crash.state import CrashState
 from bob.errors import MalformedError, OperationRefusedError, RecordingError, UsageError
 from bob.guest.capacity import recorders
 from bob.guest.spec import Clock
@@ -53,12 +53,17 @@ HELD_BYTES = 8 * 1024 * 1024
 judged. Other recordings are read from the run directory, which takes 10 to 50 ms each."""
 
 
+ViolatingStates = Callable[[JudgedCase, Case, Observations], set[CrashState]]
+"""Returns the crash states of a case that show violations, from the case as judged and as observed."""
+
+
 @dataclass(slots=True, eq=False)
 class Task:
     """The workloads of a configuration, in the order of its run directory. If the pipeline shall do only some of the
-    workloads, ``only`` has their numbers. Otherwise it is None. If a check on the host gives evidence against one of
-    ``properties``, a guest repeats the check. The pipeline fills the other fields: for example, ``left`` has the
-    workloads that were not done at the beginning, and ``results`` has their results."""
+    workloads, ``only`` has their numbers. Otherwise it is None. The function ``evidence`` returns the crash states that
+    the result will show as violations. A guest repeats the file system's check on these states if the host ran it. The
+    pipeline fills the other fields: for example, ``left`` has the workloads that were not done at the beginning, and
+    ``results`` has their results."""
 
     configuration: Subject
     model: DeviceModel
@@ -66,7 +71,7 @@ class Task:
     run: RunDirectory
     workloads: tuple[Workload, ...]
     only: frozenset[int] | None = None
-    properties: tuple[Property, ...] = ()
+    evidence: ViolatingStates | None = None
     left: dict[int, Workload] = field(init=False)
     sights: Sights = field(init=False, default_factory=dict)
     results: dict[int, ExploredCase | RefusedWorkload | None] = field(init=False, default_factory=dict)
@@ -280,7 +285,9 @@ class _ObservationJob(_WorkloadJob):
         readings = OutcomeReadings.of(case)
         effort = replace(task.effort, mixing=judge_of_mixtures(case.workload, readings))
         checkers = self._pipeline.checkers() if task.configuration.fs.check_on_host else None
-        evidence = None if checkers is None else partial(evidence_states, case, readings, task.properties)
+        evidence = None
+        if checkers is not None and task.evidence is not None:
+            evidence = partial(_evidence, task.evidence, case, readings)
         self._seen = explore(agent, task.configuration, case.asked, effort, tell, task.sights, checkers, evidence)
         self._readings = readings
         if self._seen.died:
@@ -304,3 +311,9 @@ class _ObservationJob(_WorkloadJob):
         readings, self._readings = self._readings, None
         self.case = self._seen = None  # both may be large
         self._finish(ExploredCase(case, kept, readings))
+
+
+def _evidence(
+    states: ViolatingStates, case: Case, readings: OutcomeReadings, observed: Observations
+) -> set[CrashState]:
+    return states(JudgedCase.of(case, observed, readings), case, observed)

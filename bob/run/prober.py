@@ -16,8 +16,12 @@ from bob.answer.answer import Answer
 from bob.answer.result import Environment, Result, Run, SubjectResult
 from bob.catalogue.request import Host, ProbeRequest, request_to_json
 from bob.catalogue.workloads import asked_workloads
+from bob.claim.expectation.syntax import Expectation
+from bob.claim.property.judged_case import JudgedCase, evidence_states
 from bob.claim.verdict import Verdict
+from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
+from bob.crash.state import CrashState
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given_machine import NO_ACCELERATOR, GivenMachine
@@ -25,12 +29,15 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_kernel, check_subject
 from bob.judge.again import add_kept, column_of, keep_result
 from bob.judge.column import Column, claim_words
+from bob.judge.expectations import expectation_states
+from bob.judge.findings import cause_states
 from bob.judge.question import Trial, judge_question
 from bob.judge.recoveries import add_recoveries
 from bob.memory import give_back_now
+from bob.observe.observations import Observations
 from bob.progress import Progress
 from bob.run.agents import GuestSource, check_image, guests_of, image_called, jobs_for
-from bob.run.pipeline import LARGE_LOG_BYTES, ExploredCase, Pipeline, Task
+from bob.run.pipeline import LARGE_LOG_BYTES, ExploredCase, Pipeline, Task, ViolatingStates
 from bob.run.recoveries import crash_recoveries
 from bob.run.timings import TimedProgress, TimedWork, timed
 from bob.schema import decode, encode
@@ -84,7 +91,7 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
     with withdrawn_if_refused(path, "workloads/*"):
         run = RunDirectory.create(path, {**about, **asked})
         with writing([path]):
-            with prober([(run, request)], progress, image, "try") as machine:
+            with prober([(run, request)], progress, image, "try", trial.expectations) as machine:
                 environment = machine.explore(0)
             found = Run(about["id"], about["started"], now(), __version__, request.seed, request.budget)
             result = judge_question(trial, run, found, environment)
@@ -141,20 +148,34 @@ def unfinished(run: RunDirectory) -> int:
 class AskedColumn:
     """A column of the table that the user asked for: a configuration with its run directory. ``refusal`` is the reason
     why the guest image cannot test the configuration (None: it can). ``fresh`` is True if the run directory does not
-    have workloads yet."""
+    have workloads yet. ``expectations`` are those of ``bob try``."""
 
     run: RunDirectory
     request: ProbeRequest
     environment: Environment
     refusal: UsageError | None
     fresh: bool
+    expectations: Sequence[Expectation] = ()
 
     @property
     def task(self) -> Task:
         request, is_left = self.request, self.refusal is None and not self.run.is_finished()
         workloads = tuple(self.run.planned() if is_left else [])
-        properties = tuple(probe.property for probe in request.asked)
-        return Task(request.configuration, request.model, request.effort, self.run, workloads, properties=properties)
+        evidence = evidence_of(request, self.expectations)
+        return Task(request.configuration, request.model, request.effort, self.run, workloads, evidence=evidence)
+
+
+def evidence_of(request: ProbeRequest, expectations: Sequence[Expectation] = ()) -> ViolatingStates:
+    """Return a function that chooses the crash states that a result shows as violations. The result is about
+    ``expectations`` if there are some, and otherwise about the properties of ``request``."""
+    properties = () if expectations else tuple(probe.property for probe in request.asked)
+
+    def evidence(bench: JudgedCase, case: Case, observed: Observations) -> set[CrashState]:
+        shown = evidence_states(properties, bench)
+        shown |= expectation_states(expectations, bench, observed, case.complete)
+        return shown | (cause_states(properties, bench, case) if request.by_cause else set())
+
+    return evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,19 +267,25 @@ def prober(
     progress: Progress,
     image: Image | None = None,
     kind: str = "probe",
+    expectations: Sequence[Expectation] = (),
 ) -> Iterator[Prober]:
     """Open a prober that finishes the unfinished ``columns`` while the ``with`` block is open. All columns use the host
     of the first column, and the guest image ``image``. If ``image`` is None, they use the image of the first column.
-    bob estimates the time that is left from earlier work of the same ``kind`` (:class:`bob.run.timings.TimedWork`).
-    Raise StoreError if a run began on another machine or with another image. Raise UsageError if bob cannot use the
-    kernel."""
+    bob estimates the time that is left from earlier work of the same ``kind`` (:class:`bob.run.timings.TimedWork`). The
+    ``expectations`` are those of ``bob try``. Raise StoreError if a run began on another machine or with another image.
+    Raise UsageError if bob cannot use the kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)
     with guests_of(image, first.host.connect, progress.step) as guests:
         asked = [
             AskedColumn(
-                run, request, environment_of(guests, image, request), _refusal(image, request), not run.workloads()
+                run,
+                request,
+                environment_of(guests, image, request),
+                _refusal(image, request),
+                not run.workloads(),
+                expectations,
             )
             for run, request in columns
         ]

@@ -13,6 +13,7 @@ import samples_of_runs as samples
 from bob.agent.client import AgentBroken
 from bob.crash.state import CrashState
 from bob.errors import BobError
+from bob.observe.controls import Controls
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.host_checks import HostCheckers
@@ -48,9 +49,11 @@ class Guest(FakeAgent):
 class Host(FakeAgent):
     """A sandbox, whose check also changes nothing, but for the disk ``lies``: there it overwrites the data."""
 
-    def __init__(self, lies: bytes = b"") -> None:
+    def __init__(self, lies: bytes = b"", *, reads: int = 0) -> None:
         super().__init__()
         self.lies_about = lies
+        # Its check reads the whole disk, so that bob predicts nothing, or a few sectors.
+        self.reads = reads or len(image_of(samples.BASE)) // SECTOR_BYTES
         self.disks: list[bytes] = []
 
     def recover_prepare(
@@ -75,8 +78,7 @@ class Host(FakeAgent):
                 image[DATA * SECTOR_BYTES : (DATA + 1) * SECTOR_BYTES] = LIE
                 data += LIE
             digests.append(hashlib.sha256(image).hexdigest())
-        everything = [1, 0, len(self.image) // SECTOR_BYTES]  # one read, so that bob predicts nothing
-        return {"digests": digests, "accesses": [everything] * len(states), "changed": changed}, data
+        return {"digests": digests, "accesses": [[1, 0, self.reads]] * len(states), "changed": changed}, data
 
 
 def lying(seen: Observations) -> set[CrashState]:
@@ -129,4 +131,22 @@ def test_a_lie_is_no_evidence_if_the_guest_fails_before_it_controls_it(failure: 
             if guest.left < 0:
                 assert seen.lost is not None
                 assert not lying(seen), f"request {fails} fails"
+    assert believed
+
+
+def predicted_lies(seen: Observations) -> set[CrashState]:
+    states = [seen.states[number] for number in seen.predicted]
+    return {one.state for one in states if one.outcome is not None and is_lie(seen, one.outcome)}
+
+
+def test_a_lie_about_one_state_is_no_evidence_in_the_states_that_bob_predicts_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search takes the state with the smallest loss, which bob may not have mounted."""
+    monkeypatch.setattr(Controls, "wanted", lambda *_, **_more: 0)  # a sample that misses all
+    host, believed = Host(reads=1), 0
+    explored(host, None, nothing)
+    for disk in sorted(set(host.disks)):
+        believed += len(predicted_lies(explored(Host(disk, reads=1), None, nothing)))
+        assert not predicted_lies(explored(Host(disk, reads=1), None, predicted_lies))
     assert believed

@@ -24,7 +24,7 @@ from bob.claim.verdict import Verdict, judged_states
 from bob.crash.case import Case
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
-from bob.observe.easiest import Easiest
+from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, Presence
 from bob.observe.observations import ExploredState, MixedStates, Observations
 from bob.observe.unknown_torn import MOST, CauseCount, TornCause
@@ -266,14 +266,12 @@ class JudgedCase:
         return is_clear(broken[seen.outcome], self._readings[seen.outcome])
 
 
-def evidence_states(
-    case: Case, readings: OutcomeReadings, properties: Sequence[Property], observed: Observations
-) -> set[CrashState]:
-    """Return the crash states that best show which ``properties`` are broken: one state for each broken property.
-    ``observed`` has the observations of ``case``, and ``readings`` the readings of some of them."""
-    bench = JudgedCase.of(case, observed, readings)
+def evidence_states(properties: Sequence[Property], bench: JudgedCase) -> set[CrashState]:
+    """Return the crash states of ``bench`` that best show which ``properties`` are broken: one state for each broken
+    property. If some crash states do not mount, the result also has the state that is easiest to explain of these."""
     judged = (bench.judge(prop) for prop in properties)
-    return {said.evidence.state for said in judged if said is not None and said.evidence is not None}
+    shown = {said.evidence.state for said in judged if said is not None and said.evidence is not None}
+    return shown | ({easiest(bench.unmountable).shown.state} if bench.unmountable else set())
 
 
 def judge_of_mixtures(
