@@ -20,7 +20,7 @@ from bob.observe.leftovers import Stretches
 from bob.observe.mount_cache import Disks, Sights
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
-from bob.observe.rounds import Misprediction, Rounds, StateCounts
+from bob.observe.rounds import HostMistaken, Misprediction, Rounds, StateCounts
 from bob.observe.session import Session
 from bob.observe.unknown_torn import CauseCount
 from bob.schema import adapt
@@ -75,6 +75,8 @@ def explore(
         exploration.drop_uncontrolled()
         return exploration.observed(what_happened(failure), died=isinstance(failure, GuestLost))
     except Misprediction as wrong:
+        if checkers is not None and isinstance(wrong, HostMistaken):
+            checkers.doubt(wrong)
         return exploration.observed(str(wrong), final=True)
     return exploration.observed()
 

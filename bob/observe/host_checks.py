@@ -37,15 +37,22 @@ class RecoveredState(NamedTuple):
 class HostCheckers:
     """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs these
     checks. If the agent fails (a check that finds errors is no failure), bob sets ``agent`` to None, and calls ``told``
-    with the reason. From then on, guests run the checks."""
+    with the reason. From then on, guests run the checks. ``is_doubted`` is True if a guest has recovered a state
+    otherwise than the host."""
 
     agent: Agent | None
     told: Callable[[str], None]
+    is_doubted: bool = False
 
     def fail(self, reason: object) -> None:
         if self.agent is not None:
             self.agent = None
             self.told(str(reason))
+
+    def doubt(self, reason: object) -> None:
+        """Note that a guest has recovered a state otherwise than the host, so that guests run all further checks."""
+        self.is_doubted = True
+        self.fail(reason)
 
 
 class HostRecovery:

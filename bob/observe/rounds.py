@@ -65,6 +65,10 @@ class Misprediction(BobError):
     """The error of a mounted state that had another outcome than predicted."""
 
 
+class HostMistaken(Misprediction):
+    """The error of a state that a guest recovered otherwise than the host."""
+
+
 @dataclass(frozen=True, slots=True)
 class Division:
     """A division of the legal states without torn writes into ``courses``. A course is a set of states. In all of them,
@@ -553,7 +557,8 @@ class Rounds:
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"
             for outcome in (predicted, seen)
         )
-        return Misprediction(
+        kind = HostMistaken if by == BY_HOST else Misprediction
+        return kind(
             f"a control of the predictions failed: bob predicted from {by} that crash state {number} has {one}, "
             f"but when it was mounted it had {other}"
         )

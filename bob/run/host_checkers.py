@@ -16,7 +16,8 @@ from bob.sandbox import bubblewrap
 class CheckerSandboxes:
     """A set of sandboxes, one for each worker (a thread of the run that works with guests). The root directory in a
     sandbox is that of ``image``. Without sandboxes, guests run the check. There are no sandboxes if ``wanted`` is
-    false, or if this machine cannot make one. In the second case, a message to ``progress`` says why."""
+    false, or if this machine cannot make one. In the second case, a message to ``progress`` says why. After a guest has
+    recovered a state otherwise than the host, guests run the check for all workers."""
 
     def __init__(self, image: Image, wanted: bool, progress: Progress) -> None:
         self._image, self._progress = image, progress
@@ -24,13 +25,15 @@ class CheckerSandboxes:
         self._lock = threading.Lock()
         self._by_worker: dict[int, HostCheckers] = {}
         self._open = ExitStack()
-        self._has_told = False
+        self._told: set[str] = set()
 
     def of_this_worker(self) -> HostCheckers | None:
         if not self._wanted:
             return None
         with self._lock:
             worker = threading.get_ident()
+            if any(one.is_doubted for one in self._by_worker.values()):
+                return None
             if worker not in self._by_worker:
                 self._by_worker[worker] = self._made()
             return self._by_worker[worker]
@@ -53,6 +56,6 @@ class CheckerSandboxes:
         return checkers
 
     def _tell(self, reason: object) -> None:
-        if not self._has_told:
-            self._has_told = True
+        if str(reason) not in self._told:
+            self._told.add(str(reason))
             self._progress.step(f"guests run the file system's check: {reason}")

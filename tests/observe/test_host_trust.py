@@ -57,10 +57,10 @@ class Host(FakeAgent):
         self.disks: list[bytes] = []
 
     def recover_prepare(
-        self, blob: bytes, base: str, check: list[str], floor: list[int]
+        self, blob: bytes, base: str, check: list[str], floor: list[int], clock: int
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
-        assert check == ["fsck", "DEVICE"]
+        assert (check, clock) == (["fsck", "DEVICE"], 0)
         self.payload = blob
         self.image = bytearray(image_of(samples.BASE))
         self.put(self.image, floor)
@@ -150,3 +150,16 @@ def test_a_lie_about_one_state_is_no_evidence_in_the_states_that_bob_predicts_fr
         believed += len(predicted_lies(explored(Host(disk, reads=1), None, nothing)))
         assert not predicted_lies(explored(Host(disk, reads=1), None, predicted_lies))
     assert believed
+
+
+def test_a_host_that_was_wrong_once_recovers_no_more() -> None:
+    host, doubted = Host(), 0
+    explored(host, None, nothing)
+    for disk in sorted(set(host.disks)):
+        told: list[str] = []
+        checkers = HostCheckers(Host(disk), told.append)  # type: ignore[arg-type]
+        seen = explore(Guest(), CONFIGURATION, samples.plan(), Effort(100, 1), int, None, checkers, nothing)  # type: ignore[arg-type]
+        assert checkers.is_doubted == (checkers.agent is None) == (seen.lost is not None)
+        assert len(told) == checkers.is_doubted
+        doubted += checkers.is_doubted
+    assert doubted
