@@ -19,6 +19,7 @@ from bob.observe.explore import explore
 from bob.observe.host_checks import HostCheckers
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import Observations
+from bob.subject import DEFAULT_AUDIT
 from bob.trace.model import SECTOR_BYTES
 from mediums import image_of
 
@@ -95,10 +96,12 @@ def nothing(_seen: Observations) -> set[CrashState]:
     return set()
 
 
-def explored(host: Host, sights: Sights | None, evidence: Any, guest: FakeAgent | None = None) -> Observations:
+def explored(
+    host: Host, sights: Sights | None, evidence: Any, guest: FakeAgent | None = None, *, audit: float = DEFAULT_AUDIT
+) -> Observations:
     checkers = HostCheckers(host, lambda _reason: None)  # type: ignore[arg-type]
     agent: Any = guest or Guest()
-    return explore(agent, CONFIGURATION, samples.plan(), Effort(100, 1), int, sights, checkers, evidence)
+    return explore(agent, CONFIGURATION, samples.plan(), Effort(100, 1, audit), int, sights, checkers, evidence)
 
 
 def missed() -> Iterator[tuple[bytes, Sights]]:
@@ -163,3 +166,12 @@ def test_a_host_that_was_wrong_once_recovers_no_more() -> None:
         assert len(told) == checkers.is_doubted
         doubted += checkers.is_doubted
     assert doubted
+
+
+def test_with_audit_1_each_lie_is_noticed() -> None:
+    host = Host()
+    explored(host, None, nothing)
+    for disk in sorted(set(host.disks)):
+        seen = explored(Host(disk), None, nothing, audit=1)
+        assert seen.lost is not None
+        assert not lying(seen)

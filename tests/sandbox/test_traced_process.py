@@ -77,6 +77,21 @@ def test_what_is_not_followed_is_refused(disk: Disk, script: str, said: str) -> 
         disk.run(script)
 
 
+def test_a_descriptor_that_is_hidden_from_bob_is_refused(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or bob would take it for another file, and miss what the program reads."""
+
+    def hidden(path: str) -> str:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "readlink", hidden)
+    with pytest.raises(Denial, match="which file the program uses: Permission denied"):
+        disk.run("os.pread(fd, 512, 0)")
+
+
+def test_a_descriptor_that_is_closed_reads_nothing(disk: Disk) -> None:
+    assert disk.run("os.close(fd)\ntry: os.pread(fd, 512, 0)\nexcept OSError: pass") == []
+
+
 def test_a_program_that_is_missing_is_refused(disk: Disk) -> None:
     with pytest.raises(Denial, match="No such file"):
         disk.process.run(["/nowhere/e2fsck"], {})

@@ -145,8 +145,10 @@ class TracedProcess:
     def _is_ours(self, pid: int, fd: int) -> bool:
         try:
             return os.readlink(f"/proc/{pid}/fd/{fd}") == self._path
-        except OSError:  # it has no such descriptor: the call fails
+        except FileNotFoundError:  # it has no such descriptor: the call fails
             return False
+        except OSError as error:  # as of a program that this user may not read
+            raise Denial(f"bob cannot see which file the program uses: {error.strerror}") from None
 
 
 def _position(pid: int, fd: int) -> int:
