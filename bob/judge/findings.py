@@ -15,7 +15,7 @@ from typing import Any
 
 from bob.answer.result import Cause, Finding
 from bob.blocks.naming import BlockKind, BlockName
-from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict, failing
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property, Rule
 from bob.claim.property.vocabulary import Call
@@ -196,8 +196,7 @@ def cause_states(properties: Sequence[Property], bench: JudgedCase, case: Case) 
     """Return the crash states from which bob derives the causes of violations: one state for each of ``properties``
     that is broken. ``bench`` has the verdicts on ``case``."""
     losses = Losses(case)
-    judged = (bench.judge(prop) for prop in properties)
-    return {losses.smallest(said.showing).state for said in judged if said is not None and said.showing}
+    return {losses.smallest(said.showing).state for said in failing(properties, bench)}
 
 
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples_of_runs as samples
 from bob.catalogue.request import ProbeRequest
 from bob.claim.expectation.language import parse
-from bob.claim.property.judged_case import JudgedCase
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
+from bob.claim.property.rules import Property
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.judge.expectations import said_by, together
@@ -80,3 +82,20 @@ def test_each_kind_of_evidence_occurs() -> None:
     assert CrashState(0, (1,)) in recovered(REQUEST, observed), "it does not mount"
     assert recovered(REQUEST, observed) > {CrashState(0, (1,))}, "a property is broken"
     assert len(recovered(REQUEST, observed, "exists /n implies content /a = op1")) > 1
+
+
+def test_a_property_that_bob_cannot_judge_does_not_hide_the_evidence_against_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    observed = samples.observed((samples.FIRST, 0), (samples.LAST, 1), (CrashState(0, (2,)), 2), found=FOUND)
+    before, judge, faults = recovered(REQUEST, observed), JudgedCase.judge, list[str]()
+
+    def faulty(bench: JudgedCase, prop: Property) -> WorkloadVerdict | None:
+        if not faults:
+            faults.append(prop.name)
+            raise LookupError("a fault of bob")
+        return judge(bench, prop)
+
+    monkeypatch.setattr(JudgedCase, "judge", faulty)
+    assert recovered(REQUEST, observed) == before
+    assert faults

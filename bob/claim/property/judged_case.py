@@ -4,7 +4,8 @@ all that it needs from the files of a run. So it can judge a finished run again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -266,11 +267,20 @@ class JudgedCase:
         return is_clear(broken[seen.outcome], self._readings[seen.outcome])
 
 
+def failing(properties: Sequence[Property], bench: JudgedCase) -> Iterator[WorkloadVerdict]:
+    """Yield the verdict FAILS on each of ``properties`` that is broken in ``bench``. Leave out a property if bob itself
+    fails to judge it, since a result has no verdict on such a property."""
+    for prop in properties:
+        with suppress(Exception):
+            said = bench.judge(prop)
+            if said is not None and said.verdict is Verdict.FAILS:
+                yield said
+
+
 def evidence_states(properties: Sequence[Property], bench: JudgedCase) -> set[CrashState]:
     """Return the crash states of ``bench`` that best show which ``properties`` are broken: one state for each broken
     property. If some crash states do not mount, the result also has the state that is easiest to explain of these."""
-    judged = (bench.judge(prop) for prop in properties)
-    shown = {said.evidence.state for said in judged if said is not None and said.evidence is not None}
+    shown = {said.evidence.state for said in failing(properties, bench) if said.evidence is not None}
     return shown | ({easiest(bench.unmountable).shown.state} if bench.unmountable else set())
 
 
