@@ -20,8 +20,7 @@ class BlockOwner(NamedTuple):
 
 class Owners:
     """The claims of inodes on blocks. An inode claims the blocks that its map points to. Each claim has the index of
-    the write that added the block to the map, or -1 if the map of the base image (the disk before the recording) has
-    the block."""
+    the write that added the block to the map. The index is -1 if the map had the block before the recording."""
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}

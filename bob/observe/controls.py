@@ -1,8 +1,9 @@
 """Controls of bob's predictions. An *outcome* is what a mount of a crash state shows. bob predicts the outcomes of most
 crash states without a mount. A control is a predicted state that bob mounts all the same, to compare the real outcome
-with the prediction. bob trusts no prediction before this comparison. For each outcome, the state that is easiest to
-explain is a control, since bob shows this state to the user if the outcome breaks a claim (what each crash state should
-satisfy). The other controls are a random sample of the predicted states. The user says how large this sample is."""
+with the prediction. bob trusts no prediction before this comparison. A *claim* is what each crash state should satisfy.
+For each outcome, the state that is easiest to explain is a control, since bob shows this state to the user if the
+outcome breaks a claim. The other controls are a random sample of the predicted states. The user says how large this
+sample is."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
-"""A division of all legal crash states with only whole writes. If recovery reads the same contents in two states, in
-the same order, the two states belong to the same *course*, and have the same *outcome* (what a mount of the state
-shows).
+"""A division of all legal crash states with only whole writes. An *outcome* is what a mount of a crash state shows. If
+recovery reads the same contents in two states, in the same order, the two states belong to the same *course*, and have
+the same outcome.
 
 bob simulates the reads of recovery one after the other. States that agree in everything that recovery has read so far
 form a *cube* (:mod:`bob.crash.cubes`). The next read divides the cube into smaller cubes, one for each content that

@@ -3,8 +3,8 @@
 A crash may leave out or tear any operation. So a byte shows one of four facts about operation k:
 
 * AFTER: only k can have put it there.
-* BEFORE: k did not put it there. It is from the initial file or an earlier operation, or it is a zero in a hole that
-  another operation left.
+* BEFORE: k did not put it there. The byte is from the initial file or an earlier operation, or it is a zero in a hole
+  that another operation left.
 * EITHER: with or without k, the byte would be the same.
 * NEITHER: only a torn k explains it.
 

@@ -1,4 +1,4 @@
-"""What the oracle reads in the outcomes of one recorded workload. An *outcome* is what a mount of a crash state showed.
+"""The oracle's readings of the outcomes of one recorded workload. An *outcome* is what a mount of a crash state showed.
 The oracle decides which operations are in it, as a whole or in part (:mod:`bob.claim.property.presence`)."""
 
 from __future__ import annotations
