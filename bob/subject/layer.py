@@ -24,6 +24,7 @@ LayerCommand = tuple[str, ...]
 
 SECTOR_BYTES = 512
 MOST_DISKS = 8  # as many late disks as a guest has (bob/agent/inside/late_disk.py)
+MOST_LAYERS = 16  # as many as there are numbers for their arrays (bob/agent/inside/devices.py)
 MOST_MIB_MORE = 32  # room for the metadata of layers on the disks
 _FOLDER = Path(__file__).with_name("layers")
 _EXPRESSION = re.compile(r"\{([^{}]*)\}")
@@ -149,7 +150,10 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
             raise ValueError(f"{line!r}: {words[1]!r} cannot name a device; it needs capital letters, such as TOP")
         if words[0] == "dm" and not all(map(_TARGET.fullmatch, " ".join(words[2:]).split(";"))):
             raise ValueError(f"{line!r}: each target of the table has its start, sectors, type and parameters")
-        if words[0] == "md-create" and not {"level", "data"} <= set(re.findall(r"(\w+)=\d+\b", line)) <= _OPTIONS:
+        if words[0] in ("zero", "message") and not words[2].isdigit():
+            raise ValueError(f"{line!r}: {words[2]!r} is not a number of sectors")
+        given = dict(re.findall(r"(\w+)=(\S*)", line)) if words[0] == "md-create" else {"level": "1", "data": "0"}
+        if not {"level", "data"} <= given.keys() <= _OPTIONS or not all(map(str.isdigit, given.values())):
             raise ValueError(f"{line!r}: md-create has level=N and data=N, and may have {_MORE}")
         if wrong := [int(found) for found in _DISK.findall(line) if int(found) >= self.disks]:
             raise ValueError(f"{line!r}: DISK{wrong[0]} is beyond the {self.disks} below it (disks)")
@@ -218,9 +222,12 @@ def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
     the layer below it (the next name in ``words``) several times, once for each of these devices. Raise UsageError for
     an unknown layer, too many disks, or a mistake in a declaration."""
     levels = [layer_declaration(word.strip()) for word in words.split(",")]
-    count = 1
+    count, total = 1, 0
     for _name, level in levels:
+        total += count
         count *= level.disks
+    if total > MOST_LAYERS:
+        raise UsageError(f"the stack has {total} layers; a guest has {MOST_LAYERS} at most", hint="name fewer layers")
     if count > MOST_DISKS:
         hint = "each layer is there once for each device of the layer above it"
         raise UsageError(f"the stack {words} takes {count} disks; a guest has {MOST_DISKS} at most", hint=hint)

@@ -204,6 +204,33 @@ def test_a_disk_that_failed_before_gets_nothing(recording: Inhabited) -> None:
     assert not left_behind(recording)
 
 
+@pytest.mark.parametrize("lost", [(0, 1), (0, 2), (3,)])
+def test_an_array_does_without_an_array_below_it(recording: Inhabited, lost: tuple[int, ...]) -> None:
+    """Each half is an array of two disks. A half without disks does not start, and the upper array needs only one."""
+    taken = take(recording.agent, WORKLOAD, replace(ext4_on("raid1,raid1"), lost=lost))
+    last, first = observe(recording.agent, taken, [taken.last, taken.first])
+    assert found(last) == expected(WORKLOAD, 3)
+    assert found(first) == expected(WORKLOAD, 0)
+    assert not left_behind(recording)
+
+
+def test_an_array_does_without_a_layer_that_does_not_start(recording: Inhabited) -> None:
+    """In one half, a damaged superblock keeps the lower array from starting."""
+    subject = ext4_on("raid1,raid1")
+    taken = take(recording.agent, WORKLOAD, subject)
+    delta, payload = taken.plan.composer.delta(taken.last), taken.plan.composer.payload_since(0)
+    zeros = len(payload) // 512
+    without = [(disk * EACH // 512 + SUPER_SECTOR, zeros, 1) for disk in (0, 1)]
+    looking = session(recording.agent, taken)
+    [whole, half] = looking.observe([delta, [*delta, *without]], payload + bytes(512))
+    assert found(looking.findings.observation(half)) == expected(WORKLOAD, 3)
+    assert whole == half
+    both = [(disk * EACH // 512 + SUPER_SECTOR, zeros, 1) for disk in range(4)]
+    [none] = looking.observe([[*delta, *both]], payload + bytes(512))
+    assert "the layer raid1 does not start: md cannot assemble" in str(looking.findings.observation(none).error)
+    assert not left_behind(recording)
+
+
 @pytest.mark.parametrize("name", ["striped", "raid0"])
 def test_stripes_do_not_start_without_a_disk(recording: Inhabited, name: str) -> None:
     taken = take(recording.agent, WORKLOAD, replace(ext4_on(name), lost=(1,)))

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.agent.inside import late_disk
+from bob.agent.inside.devices import ARRAYS
+from bob.agent.inside.layer_commands import MOST_ARRAYS
 from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.schema import decode, encode
 from bob.subject import MIB, configuration, layers, load_set, promises, stack
-from bob.subject.layer import MOST_DISKS, evaluated
+from bob.subject.layer import MOST_DISKS, MOST_LAYERS, evaluated
 from bob.subject.subject import ConfigurationDocument
 from wording import text_with
 
@@ -156,6 +158,20 @@ def test_a_layer_of_ones_own_is_a_file(tmp_path: Path) -> None:
             ),
         ),
         (
+            "about = 'x'\nsectors = 'SIZE0'\nmake = ['md-create level=1 data=8 chunk=x DISK0']\nstart = ['md A DISK0']",
+            snapshot(
+                "mine.toml: 'md-create level=1 data=8 chunk=x DISK0': md-create has level=N and data=N, and may have chunk=N, layout=N, bitmap=N and ppl=N"
+            ),
+        ),
+        (
+            "about = 'x'\nsectors = 'SIZE0'\nmake = ['zero DISK0 -8']\nstart = ['dm TOP 0 8 zero 0']",
+            snapshot("mine.toml: 'zero DISK0 -8': '-8' is not a number of sectors"),
+        ),
+        (
+            "about = 'x'\nsectors = 'SIZE0'\nstart = ['dm TOP 0 8 zero 0', 'message TOP here hello']",
+            snapshot("mine.toml: 'message TOP here hello': 'here' is not a number of sectors"),
+        ),
+        (
             "about = 'x'\nsectors = 'SIZE0'\nstart = ['lvchange -ay g/v']",
             snapshot(
                 "mine.toml: device is missing: without dm, md, bcache and loop nothing says which device the layer makes"
@@ -209,6 +225,16 @@ def test_a_mistake_in_a_layer_is_named(tmp_path: Path, text: str, message: str) 
             snapshot("each layer is there once for each device of the layer above it"),
         ),
         (
+            ",".join(["crypt"] * 2000),
+            snapshot("the stack has 2000 layers; a guest has 16 at most"),
+            snapshot("name fewer layers"),
+        ),
+        (
+            "linear" + ",crypt" * 8,
+            snapshot("the stack has 17 layers; a guest has 16 at most"),
+            snapshot("name fewer layers"),
+        ),
+        (
             "./nowhere.toml",
             snapshot("nowhere.toml: cannot read nowhere.toml: No such file or directory"),
             snapshot("is this the file that declares it?"),
@@ -258,6 +284,7 @@ def test_each_device_of_a_file_system_may_be_an_array() -> None:
 
 def test_a_guest_has_as_many_disks() -> None:
     assert MOST_DISKS == late_disk.MOST_DISKS
+    assert len(ARRAYS) == MOST_LAYERS * MOST_ARRAYS
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ class LayerFailed(Denial):
 class Assembly:
     """The device that is mounted. ``disks`` are the paths of its disks, and ``layers`` lie over the disks (from the
     bottom up). The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If ``makes`` is
-    true, the first assembly also creates the layers on the disks, for example by writing superblocks."""
+    true, the first assembly also creates the layers on the disks, for example by writing superblocks. If ``crashed`` is
+    true, a layer may fail to start. The layer above then does without it, if that is an array, as after a boot."""
 
     def __init__(
         self,
@@ -37,8 +38,9 @@ class Assembly:
         *,
         makes: bool = False,
         lost: Sequence[int] = (),
+        crashed: bool = False,
     ) -> None:
-        self._layers, self._makes = layers, makes
+        self._layers, self._makes, self._crashed = layers, makes, crashed
         self._disks = [MISSING if number in lost else disk for number, disk in enumerate(disks)]
         self._started: list[StartedLayer] = []
         if not layers and len(disks) != 1:
@@ -48,29 +50,31 @@ class Assembly:
             run_anyhow(["modprobe", "--quiet", module], "")
 
     def assemble(self) -> None:
-        """Make the device at ``path``. If a layer fails, take all layers away again, and raise LayerFailed with the
-        message of the failure."""
+        """Make the device at ``path``. If that fails, take all layers away again, and raise LayerFailed. It has the
+        message of the first layer that failed."""
         paths = list(self._disks)
-        try:
-            for number, layer in enumerate(self._layers):
-                devices_below = [paths[below] for below in layer.below]
-                if MISSING in devices_below and not does_without(layer):
-                    paths.append(MISSING)
-                    continue
-                started = StartedLayer(number, layer, devices_below)
-                self._started.append(started)
+        failed: LayerFailed | None = None
+        for number, layer in enumerate(self._layers):
+            devices_below = [paths[below] for below in layer.below]
+            if MISSING in devices_below and (not does_without(layer) or set(devices_below) == {MISSING}):
+                paths.append(MISSING)
+                continue
+            started = StartedLayer(number, layer, devices_below)
+            self._started.append(started)
+            try:
                 if self._makes:
                     started.make()
                 started.start()
                 paths.append(started.path)
-            if paths[-1] == MISSING:
-                self.release()
-                raise LayerFailed(f"the layer {layer.name} does not start: it lacks a disk")
-        except LayerFailed:
-            raise
-        except Denial as failure:
-            self._stop_anyhow()
-            raise LayerFailed(f"the layer {layer.name} does not start: {failure}", failure.hint) from failure
+            except Denial as failure:
+                self._abandon()
+                paths.append(MISSING)
+                failed = failed or LayerFailed(f"the layer {layer.name} does not start: {failure}", failure.hint)
+                if not self._crashed:
+                    break
+        if paths[-1] == MISSING:
+            self.release()
+            raise failed or LayerFailed(f"the layer {self._layers[-1].name} does not start: it lacks a disk")
         self._makes = False
         if self._layers:
             forget_file_systems()
@@ -111,13 +115,13 @@ class Assembly:
         while self._started:
             self._started.pop().stop()
 
-    def _stop_anyhow(self) -> None:
+    def _abandon(self) -> None:
+        """Take the last layer away, which failed to start."""
         failed = self._started.pop()
         try:
             failed.stop()
         except Denial:  # a program that stops a layer may refuse a layer that never started
             failed.remove_devices()
-        self.release()
 
     def __enter__(self) -> Assembly:
         self.assemble()

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from collections.abc import Callable, Sequence
 
 from bob.agent.inside import bcache, devices, md_array
@@ -36,6 +37,10 @@ from bob.agent.inside.mounts import LAYER_FILES, mount_at, unmount
 
 DISK = "DISK"
 MOST_ARRAYS = 8  # in a layer
+PIECE = 1 << 20  # bytes that one write of ``zero`` has
+CORRECT = "correct this command in the layer's declaration"
+MISTAKES = (OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError, struct.error)
+"""What wrong words of a command may lead to, such as a name that is not a path, or text that is not a number."""
 
 
 def does_without(layer: LayerDocument) -> bool:
@@ -66,7 +71,11 @@ class StartedLayer:
         self._carry_out(self._layer.start)
         if not os.path.exists(self.path):
             raise Denial(f"the commands that start the layer {self._layer.name} did not make {self.path}")
-        if (sectors := devices.sectors_of(self.path)) != self._layer.sectors:
+        try:
+            sectors = devices.sectors_of(self.path)
+        except OSError:
+            raise Denial(f"{self.path} is not a block device", "correct `device` in its declaration") from None
+        if sectors != self._layer.sectors:
             raise Denial(
                 f"the layer {self._layer.name} made a device of {sectors} sectors, not {self._layer.sectors}",
                 "correct `sectors` in its declaration",
@@ -84,28 +93,30 @@ class StartedLayer:
 
     def _carry_out(self, commands: list[list[str]]) -> None:
         for command in commands:
-            verb, *words = command
-            if verb in ("dm", "md", "bcache", "loop", "mount"):
-                label, *words = words
-                words = [self._named(word) for word in words]
-                make = {
-                    "dm": self._dm,
-                    "md": self._md,
-                    "bcache": self._bcache,
-                    "loop": self._loop,
-                    "mount": self._mount,
-                }
-                self.path = self._paths[label] = make[verb](label, words)
-            elif verb == "remove":
-                self._remove(words[0])
-            else:
-                words = [self._named(word) for word in words]
-                if verb in _VERBS:
-                    _VERBS[verb](words)
-                else:
-                    run(verb, *words)
+            try:
+                self._carry_out_one(*command)
+            except MISTAKES as error:
+                reason = (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
+                raise Denial(f"{_shown(command)}: {reason}", CORRECT) from error
         if self._layer.device and self._layer.start:
             self.path = self._layer.device
+
+    def _carry_out_one(self, verb: str, *words: str) -> None:
+        make = {
+            "dm": self._dm,
+            "md": self._md,
+            "bcache": self._bcache,
+            "loop": self._loop,
+            "mount": self._mount,
+        }
+        if verb == "remove":
+            self._remove(words[0])
+        elif verb in make:
+            self.path = self._paths[words[0]] = make[verb](words[0], list(map(self._named, words[1:])))
+        elif verb in _VERBS:
+            _VERBS[verb](list(map(self._named, words)))
+        else:
+            run(verb, *map(self._named, words))
 
     def _named(self, word: str) -> str:
         names = "|".join(sorted(self._paths, key=len, reverse=True))
@@ -162,6 +173,10 @@ class StartedLayer:
         del self._paths[label]
 
 
+def _shown(command: list[str]) -> str:
+    return " ".join(command).encode("unicode_escape").decode()
+
+
 def _md_create(words: list[str]) -> None:
     given = {name: int(value) for name, _sign, value in (word.partition("=") for word in words if "=" in word)}
     md_array.make_array([word for word in words if "=" not in word], **given)
@@ -174,8 +189,11 @@ def _bcache_create(words: list[str]) -> None:
 
 def _zero(words: list[str]) -> None:
     path, sectors = words
+    left, at = int(sectors) * SECTOR, 0
     with opened(path) as fd:
-        os.pwrite(fd, bytes(int(sectors) * SECTOR), 0)
+        while left > 0:
+            written = os.pwrite(fd, bytes(min(left, PIECE)), at)
+            left, at = left - written, at + written
         os.fsync(fd)
 
 

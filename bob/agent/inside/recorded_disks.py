@@ -81,9 +81,9 @@ def give_history(device: int) -> None:
 
 class RecordedDisks:
     """The recorded disks. They lie one after the other in the file ``work``, and have the given ``lengths`` (bytes).
-    ``layers``, such as RAID, lie over the disks, but do not get the disks with numbers in ``lost``. If ``completion``
-    is ``prompt``, a disk completes a write at once; otherwise it completes the write as late as it can
-    (late_disk.py)."""
+    ``layers``, such as RAID, lie over the disks, but do not get the disks with numbers in ``lost``. ``crashed`` says
+    that a crash came before (:class:`Assembly`). If ``completion`` is ``prompt``, a disk completes a write at once;
+    otherwise it completes the write as late as it can (late_disk.py)."""
 
     def __init__(
         self,
@@ -93,6 +93,8 @@ class RecordedDisks:
         completion: str,
         layers: Sequence[LayerDocument],
         lost: Sequence[int] = (),
+        *,
+        crashed: bool = False,
     ) -> None:
         below: Sequence[Loop | LateDisk]
         if completion == PROMPT:
@@ -103,7 +105,7 @@ class RecordedDisks:
             LoggedDisk(number, data, length, log_bytes) for number, (data, length) in enumerate(zip(below, lengths))
         ]
         self._starts = [start // SECTOR for start, _length in spans(lengths)]
-        self.assembly = Assembly(layers, [disk.path for disk in self.disks], lost=lost)
+        self.assembly = Assembly(layers, [disk.path for disk in self.disks], lost=lost, crashed=crashed)
         self._has_layers = bool(layers)
         if not layers:
             give_history(self.disks[0].device)

@@ -76,7 +76,9 @@ class Take:
         self.medium, disks = medium.medium_with(base), medium.bases[base].disks
         log_bytes, completion = self._manner.log_bytes, self._manner.completion
         lost = self.subject.lost if after else self.subject.missing
-        self.recorded = RecordedDisks(self.medium.work_path, disks, log_bytes, completion, self.subject.layers, lost)
+        self.recorded = RecordedDisks(
+            self.medium.work_path, disks, log_bytes, completion, self.subject.layers, lost, crashed=after
+        )
         self.timeline = self.recorded.timeline(self._manner.timeline_kib, more)
         self.effective = ""
 

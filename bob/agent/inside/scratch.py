@@ -120,7 +120,8 @@ class Scratch:
                 loop.release_holder()
             else:
                 self.disk = resources.enter_context(closing(RamDisk(over.length // SECTOR)))
-            self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)), lost=lost)
+            parts = resources.enter_context(slices(self.disk.path, disks))
+            self.assembly = Assembly(layers, parts, lost=lost, crashed=True)
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c). All others write: write
             # zeroes, for one, lacks a letter of its own.
