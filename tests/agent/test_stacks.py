@@ -261,6 +261,7 @@ def test_every_layer_keeps_what_was_written(recording: Inhabited, observing: Inh
     seen = observe(observing.agent, taken, [taken.last, taken.first, taken.last])
     assert [found(one) for one in seen] == [expected(WORKLOAD, step) for step in (3, 0, 3)]
     assert not left_behind(recording) and not left_behind(observing)
+    assert "50" not in recording.run("cat /sys/class/bdi/*/min_ratio").split()
 
 
 def test_mirrors_that_differ_are_one_of_the_two(recording: Inhabited) -> None:

@@ -110,6 +110,7 @@ class Loop:
         self.attached.remove(self)
         if self.fd < 0:
             self.fd = os.open(self.path, os.O_RDWR)
+        forget_history(self.name)
         try:
             fcntl.ioctl(self.fd, LOOP_CLR_FD)
         finally:
@@ -124,6 +125,14 @@ def in_sysfs(path: str) -> str:
 
 def sectors_of(path: str) -> int:
     return int(read_text(f"{in_sysfs(path)}/size"))
+
+
+def forget_history(name: str) -> None:
+    """Undo :func:`bob.agent.inside.recorded_disks.give_history` for a loop device, which stays when nothing is attached
+    to it. Otherwise the kernel would refuse a share of the memory to another device: all shares together are less than
+    100 (bdi_set_min_ratio in mm/page-writeback.c)."""
+    with suppress(OSError):
+        write_text(f"/sys/block/{name}/bdi/min_ratio", "0")
 
 
 def forget_file_systems() -> None:
@@ -313,6 +322,7 @@ def clear_devices() -> None:
     for name in os.listdir("/sys/block"):  # loop devices of an earlier agent
         with suppress(FileNotFoundError):  # not a loop device, or none that is attached
             if read_text(f"/sys/block/{name}/loop/backing_file").startswith(WORK + "/"):
+                forget_history(name)
                 with opened(f"/dev/{name}") as fd:
                     fcntl.ioctl(fd, LOOP_CLR_FD)
 
