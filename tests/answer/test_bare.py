@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from inline_snapshot import snapshot
@@ -24,6 +25,28 @@ def subject(stack: str, verdicts: Mapping[str, Verdict], *, mounts: bool = True,
 
 
 BARE = subject("", {"a": H, "b": F, "c": H, "d": U})
+
+
+def refusing(subject: SubjectResult, *errors: str) -> SubjectResult:
+    return replace(subject, beside=(beside(UNMOUNTABLE, UNMOUNTABLE, [Way(error, 3) for error in errors]),))
+
+
+def test_states_that_do_not_mount_for_another_reason_are_not_the_same() -> None:
+    torn = "Structure needs cleaning: JBD2: journal transaction 5 on loop-8 is corrupt."
+    bare = refusing(BARE, torn)
+    like, unlike = (
+        refusing(subject("on x", {"a": H}), error)
+        for error in (torn.replace("5", "6"), "Invalid argument: EXT4-fs (loop): VFS: Can't find ext4 filesystem")
+    )
+    assert [one.notes for one in beside_bare([like, unlike, bare])[:2]] == snapshot(
+        [
+            ("the same as ext4 without layers in 1 of 1 rows",),
+            (
+                "some crash states do not mount for another reason than on ext4 without layers: Invalid argument",
+                "the same as ext4 without layers in 1 of 1 rows",
+            ),
+        ]
+    )
 
 
 @pytest.mark.parametrize(
