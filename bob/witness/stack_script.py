@@ -43,7 +43,8 @@ def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
             )
             device = next(path for path in names.values() if path != MISSING)
             return StackScript(tuple(start), tuple(reversed(stop)), device, options)
-        if MISSING in names.values() and not _does_without(layer):
+        there = {*names.values()} - {MISSING}
+        if MISSING in names.values() and not (there and _does_without(layer)):
             devices[len(images) + place] = MISSING
             continue
         last = layer.device

@@ -126,3 +126,13 @@ def test_what_starts_and_stops(fs: str, name: str, lost: tuple[int, ...], lines:
     made = configuration(fs, on=name, lost=lost)
     script = stack_script(made, [f"disk-{number}" for number in range(len(made.disks))])
     assert [*script.start, f"# mount -o {script.options} {script.device}", *script.stop] == lines
+
+
+def test_an_array_without_any_of_its_disks_is_not_started() -> None:
+    """As in bob's guest: the upper array does without it."""
+    made = configuration("ext4", on="raid1,raid1", lost=(0, 1))
+    script = stack_script(made, [f"disk-{number}" for number in range(4)])
+    assert [line for line in script.start if "mdadm" in line] == [
+        "mdadm --assemble --run /dev/md/bob-1-array $device2 $device3",
+        "mdadm --assemble --run /dev/md/bob-2-array $device5",
+    ]
