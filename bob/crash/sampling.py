@@ -1,15 +1,17 @@
 """Random crash states: all legal states in a random order, or states drawn at random. The same seed gives the same
 states. :mod:`bob.crash.drafts` proposes states by patterns, such as one lost write."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate
 from random import Random
 
 from bob.crash.drafts import Draft, SearchPoint, indexes
 from bob.crash.legal import new_states
 from bob.crash.state import Ranges
 
+_ONES = re.compile("1+")
 MOST_TORN_AT_ONCE = 3  # torn writes in a random state; with more, a violation would be harder to explain
 
 
@@ -50,14 +52,7 @@ def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Rando
 
 
 def ranges(bits: int) -> Ranges:
-    found = []
-    start = 0
-    for bit, run in groupby(reversed(f"{bits:b}")):
-        stop = start + len(list(run))
-        if bit == "1":
-            found.append((start, stop))
-        start = stop
-    return tuple(found)
+    return tuple([run.span() for run in _ONES.finditer(f"{bits:b}"[::-1])])
 
 
 def _subset(point: SearchPoint, rng: Random) -> int:

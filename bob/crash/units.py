@@ -78,5 +78,8 @@ class WriteUnits:
             if there == self._whole(index):
                 kept.append(index)
             elif there:
-                torn.append((index, tuple((first * self._units, stop * self._units) for first, stop in ranges(there))))
+                found = ranges(there)
+                if self._units > 1:
+                    found = tuple((first * self._units, stop * self._units) for first, stop in found)
+                torn.append((index, found))
         return CrashState(number, tuple(kept), tuple(torn))

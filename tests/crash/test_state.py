@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise, product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,6 +173,9 @@ def test_the_units_of_a_write_are_its_bytes(bits: int, sector: int, sectors: int
     model = DeviceModel(atomic_write_bytes=1 << bits)
     one = write(sector, sectors)
     edges = [model.byte_range(one, unit, unit + 1) for unit in range(model.units(one))]
+    assert model.byte_edges(one, np.array([range(model.units(one)), range(1, model.units(one) + 1)])).T.tolist() == [
+        list(edge) for edge in edges
+    ]
     assert edges[0][0] == 0 and edges[-1][1] == len(one.data)
     assert all(before[1] == after[0] < after[1] for before, after in pairwise(edges))
     assert all((sector * 512 + stop) % (1 << bits) == 0 for _, stop in edges[:-1])
