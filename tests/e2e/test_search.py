@@ -127,6 +127,7 @@ def told(heading: str) -> list[list[str]]:
         ("jfs: fsync of a directory writes nothing", [Exit.DIFFERENT]),
         ("jfs: no flush, after anything", [Exit.DIFFERENT, Exit.DONE]),
         ("jfs: Debian's fsck.jfs does not replay the log", [Exit.DIFFERENT]),
+        ("vfat: fsck cuts a file that fsync made durable", [Exit.DIFFERENT]),
         ("vfat: sync and syncfs send no flush", [Exit.DIFFERENT, Exit.DONE]),
         ("xfs: sync sends no flush where nothing is left for its log", [Exit.DIFFERENT, Exit.DONE]),
         ("reiserfs: fsync leaves out the size that a direct write has made", [Exit.DIFFERENT]),
