@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster, get_worker
 from bob.catalogue.request import Host
 from bob.judge.again import judge_again
 from bob.progress import Silent
-from bob.run import cluster, matrix
+from bob.run import dask_workers, matrix
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.parts import RunPart
 from bob.store.matrix_directory import MatrixDirectory
@@ -80,7 +80,7 @@ def talk(messages: int) -> None:
         worker.log_event("bob-bench", ["lot-001", "a" * 32, worker.address, [["observed", f"workload {number}", 20]]])
 
 
-class Counting(cluster.Workers):
+class Counting(dask_workers.Workers):
     """The workers, with a count of what came back."""
 
     came: list[int] = []  # noqa: RUF012
@@ -168,7 +168,7 @@ def main() -> None:
         slept = sum(seconds_of(run) * len(run.workloads()) for run in runs)
         print(f"{count} workloads in {len(runs)} columns, {slept:.0f} s of guests, {asked.faster:g} times as fast")
         matrix.workers.__wrapped__.__globals__["Workers"] = Counting  # type: ignore[attr-defined]
-        cluster.work = recorded
+        dask_workers.work = recorded
         print("workers  seconds  times as fast  processor s here  parcels  MB back  KB a workload")
         first = None
         for number in map(int, asked.workers.split(",")):

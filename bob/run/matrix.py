@@ -19,7 +19,7 @@ from bob.errors import UsageError
 from bob.guest.capacity import check_jobs
 from bob.progress import Progress
 from bob.record.base import base_name
-from bob.run.cluster import workers
+from bob.run.dask_workers import workers
 from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import begin, prober, skipped, start, unfinished
 from bob.store.lock import writing
@@ -89,7 +89,7 @@ def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progr
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
     """Resume a matrix on the cluster of ``host``. If an error ends this function, ``directory`` still keeps all
-    finished workloads. Raise the errors of :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do`."""
+    finished workloads. Raise the errors of :func:`bob.run.dask_workers.workers` and of its method ``do``."""
     columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))

@@ -1,7 +1,7 @@
 """A run divided into parts, each with its own run directory. A part of a matrix is a column, and a part of a search is
 a lot (a batch of workloads). A part of a program's run is the program on one file system at one pace (how fast the
 program runs). This machine does the parts one after the other, or the workers of a cluster do them
-(bob/run/cluster.py)."""
+(bob/run/dask_workers.py)."""
 
 import time
 from collections.abc import Iterable, Iterator

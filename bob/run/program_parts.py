@@ -18,7 +18,7 @@ from bob.errors import GuestError, UsageError
 from bob.judge.modelled import crossed
 from bob.program.program import Program
 from bob.progress import Progress
-from bob.run.cluster import workers
+from bob.run.dask_workers import workers
 from bob.run.parts import Doer, PartEnd, RunPart
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, now

@@ -26,7 +26,7 @@ from bob.judge.again import told
 from bob.progress import Progress
 from bob.record.base import room
 from bob.run.agents import agent_in, guests_of, image_called, jobs_for
-from bob.run.cluster import workers
+from bob.run.dask_workers import workers
 from bob.run.parts import Doer, Here, PartEnd, RunPart, give_up, judged
 from bob.run.prober import begin, start, unfinished
 from bob.run.shrink import shrink

@@ -51,7 +51,7 @@ from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Earlier, Silent
 from bob.record.base import base_name
 from bob.report.saved import load
-from bob.run import cluster, parcel_process, prober, programs, scheduler, timings
+from bob.run import dask_workers, parcel_process, prober, programs, scheduler, timings
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
@@ -212,7 +212,7 @@ def without_guests() -> None:
 
 
 def simulated(parcel: Parcel) -> ParcelResult:
-    """What :func:`bob.run.cluster.work` does, but in this process and without guests."""
+    """What :func:`bob.run.dask_workers.work` does, but in this process and without guests."""
 
     def in_this_process(parcel: Parcel, folder: Path, tell: Any, is_wanted: Callable[[], bool]) -> ParcelResult:
         IS_WANTED[:] = [is_wanted]
@@ -224,11 +224,11 @@ def simulated(parcel: Parcel) -> ParcelResult:
 
     without_guests()
     timings.note = lambda _more: None  # no guest is no measure of one
-    cluster.in_a_process = in_this_process  # type: ignore[assignment]
+    dask_workers.in_a_process = in_this_process  # type: ignore[assignment]
     return REAL_WORK(parcel)
 
 
-REAL_WORK = cluster.work
+REAL_WORK = dask_workers.work
 
 
 @dataclass
@@ -296,7 +296,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 @pytest.fixture
 def host(both: Both, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     """Where runs of this test go."""
-    monkeypatch.setattr(cluster, "work", simulated)
+    monkeypatch.setattr(dask_workers, "work", simulated)
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     yield Host(scheduler=both.address())
     for left in orders().iterdir():
@@ -700,7 +700,7 @@ def test_a_parcel_has_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     wanted = iter([True, True, *[False] * 1000]) if what == "waits" else iter([True] * 1000)
     parcel = Parcel("run", "key", "title", "0", b"")
     process = (sys.executable, "-c", PROCESS, what)
-    piece = cluster.in_a_process(parcel, tmp_path, told.extend, lambda: next(wanted), process)
+    piece = dask_workers.in_a_process(parcel, tmp_path, told.extend, lambda: next(wanted), process)
     unpack(piece.files, tmp_path / "back")
     assert [path.name for path in (tmp_path / "back").iterdir()] == ["made"]
     assert told == [["observed", "a", 15], ["finished", "a", 1]]
