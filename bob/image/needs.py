@@ -22,6 +22,8 @@ _OPTIONS = {
     "loop": "BLK_DEV_LOOP",
     "nbd": "BLK_DEV_NBD",
     "virtio_rng": "HW_RANDOM_VIRTIO",
+    "veth": "VETH",
+    "bridge": "BRIDGE",
     "overlay": "OVERLAY_FS",
     **{name: f"MD_{name.upper()}" for name in ("raid0", "raid1", "raid10", "raid456")},
     "dm_thin_pool": "DM_THIN_PROVISIONING",
