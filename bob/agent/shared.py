@@ -4,13 +4,13 @@ import :mod:`bob.agent.inside`; all other modules of bob import these names from
 from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
 from bob.agent.inside.foreign_machine import BOOT
 from bob.agent.inside.mounts import ROOT
+from bob.agent.inside.nodes import NodesDocument
 from bob.agent.inside.port import PORT_NAME, USES_PORT
-from bob.agent.inside.programs import HOME
 from bob.agent.inside.ring_buffer import kind_at, places
 from bob.agent.inside.sandboxed import START
-from bob.agent.inside.world import LOWER, WORLD, WORLD_SERIAL
+from bob.agent.inside.world import HOME, LOWER, WORLD, WORLD_SERIAL
 
 __all__ = [
     "BOOT", "HOME", "LOWER", "PORT_NAME", "ROOT", "START", "USES_PORT", "WORLD", "WORLD_SERIAL", "LayerDocument",
-    "Manner", "OperationsDocument", "ScriptsDocument", "SubjectDocument", "kind_at", "places",
+    "Manner", "NodesDocument", "OperationsDocument", "ScriptsDocument", "SubjectDocument", "kind_at", "places",
 ]  # fmt: skip

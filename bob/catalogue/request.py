@@ -65,7 +65,8 @@ class ProbeRequest:
     ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery. A
     crash during recovery leaves crash states, too. bob then chooses as many of those, up to ``recovery_depth`` such
     crashes in a row. If ``by_cause`` is True, the result also lists findings: groups of violations that have the same
-    cause. ``pace`` says how fast a program under test runs while bob records it."""
+    cause. ``pace`` says how fast a program under test runs while bob records it. If ``only_durable`` is True, bob only
+    tries crash states with nothing but the durable writes."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -81,10 +82,13 @@ class ProbeRequest:
     rows: RowSet = RowSet.TABLE1
     by_cause: bool = False
     pace: Pace = Pace.UNDISTURBED
+    only_durable: bool = False
 
     @property
     def effort(self) -> Effort:
-        return Effort(self.budget, self.seed, self.audit)
+        # The reads of several recoveries at once do not say which of them needed what, so bob cannot predict outcomes.
+        predicting = not self.configuration.nodes
+        return Effort(self.budget, self.seed, self.audit, predicting, only_durable=self.only_durable)
 
     @property
     def asked(self) -> tuple[Probe, ...]:
@@ -132,6 +136,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
     probes: tuple[ProbeDocument, ...] = field(default_factory=older(()))
     by_cause: bool = False
     pace: Pace = Pace.UNDISTURBED
+    only_durable: bool = False
 
     @classmethod
     def of_request(cls, request: ProbeRequest) -> RequestDocument:

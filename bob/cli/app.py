@@ -54,7 +54,7 @@ class ProgramOptions:
         return named(self.program)
 
 
-class AppCommands(Commands):
+class DefaultRun(Commands):
     """A group that reads ``bob app NAME`` as ``bob app run NAME``, unless NAME is a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -62,6 +62,8 @@ class AppCommands(Commands):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
+
+class AppCommands(DefaultRun):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         return [*super().shell_complete(ctx, incomplete), *completed(PROGRAM, ctx, incomplete)]
 

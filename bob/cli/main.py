@@ -21,6 +21,7 @@ COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
     "try": "Check what you expect of a few operations after a crash.",
     "app": "Find out whether a program survives a crash: its checker judges each crash state.",
+    "cluster": "Find out whether a replicated service survives a crash of all its nodes.",
     "search": "Search for workloads where a crash loses something durable.",
     "matrix": "Probe a set of configurations, and print one table.",
     "judge": "Judge a run again from its files, without a guest.",

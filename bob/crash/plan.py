@@ -3,12 +3,14 @@ and their contents. A plan may also be only about crashes in the last part of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
-from bob.crash.drafts import legal_states, view
+from bob.crash.drafts import interleave, legal_states, spread, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.search import StateSearch
@@ -41,6 +43,19 @@ class Plan:
         """The two extreme states. The first has only the writes that are durable at the start of the window (the time
         in which the crash may come), and the second has every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
+
+    def by_disk(self) -> Iterator[CrashState]:
+        """Yield states in which each disk has either only its durable writes, or all its pending writes, too. The
+        numbers of disks with pending writes take turns. Growth points come in an order that soon covers the trace
+        evenly."""
+        return interleave(self._with_pending(size) for size in range(len(self.trace.device_sectors) + 1))
+
+    def _with_pending(self, size: int) -> Iterator[CrashState]:
+        """Yield the states in which ``size`` disks have all their pending writes, and the others none of theirs."""
+        for number in spread(len(self.points)):
+            pending = self.points[number].pending
+            for kept in combinations(range(len(self.trace.device_sectors)), size):
+                yield CrashState(number, tuple(n for n in pending if self.trace.writes[n].device in kept))
 
     @property
     def bare(self) -> tuple[CrashState, ...]:

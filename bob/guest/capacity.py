@@ -46,6 +46,8 @@ def check_jobs(jobs: int | None) -> None:
 
 def check_device(configuration: Subject) -> None:
     """Raise UsageError if the configuration's device is too small for its file system, or too large for a guest."""
+    for node in configuration.nodes:
+        check_device(node)
     fs, volume, mib = configuration.fs, configuration.volume_bytes // MIB, configuration.device_bytes // MIB
     if configuration.volume_bytes < fs.smallest:
         raise UsageError(

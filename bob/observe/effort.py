@@ -14,6 +14,7 @@ class Effort:
     draws. bob can predict the outcome of a state, or know it from another workload. ``audit`` is the part (0 to 1) of
     such states that bob mounts all the same, as a test. If ``predicting`` is False, bob predicts nothing, and mounts
     every state whose outcome it reports. If ``closely`` is True, outcomes include everything that a program could see.
+    If ``only_durable`` is True, bob only mounts states with nothing but the durable writes.
 
     A mixture is a set of torn states: each sector of data is from one of two observed states
     (:mod:`bob.observe.mixtures`). The function ``mixing`` gets two observations, and returns whether bob can judge
@@ -25,4 +26,5 @@ class Effort:
     audit: float = DEFAULT_AUDIT
     predicting: bool = True
     closely: bool = False
+    only_durable: bool = False
     mixing: Callable[[Observation, Observation], bool] | None = None

@@ -3,12 +3,13 @@ state shows. A *growth point* is a time when the set of possible crash states ch
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.blocks.xfs_geometry import log_area
+from bob.crash.drafts import spread
 from bob.crash.plan import Plan
 from bob.crash.search import StateSearch
 from bob.crash.state import CrashState
@@ -67,7 +68,9 @@ def explore(
     reason is that two outcomes that bob could not see completely may look alike, and still differ."""
     exploration = _WorkloadExploration(agent, subject, plan, effort, told, checkers, evidence)
     try:
-        if effort.predicting:
+        if effort.only_durable:
+            exploration.cut_power()
+        elif effort.predicting:
             exploration.predict(sights)
         else:
             exploration.mount_each()
@@ -150,10 +153,28 @@ class _WorkloadExploration:
         if self.rounds is not None and self.rounds.mounts.only_on_host and not self.is_controlled:
             self.rounds.mounts.believe_own()
 
-    def mount_each(self) -> None:
-        search = self.plan.search(self.effort.budget, self.effort.seed)
+    def cut_power(self) -> None:
+        """Mount states that have only durable writes, at growth points (times just before a write becomes durable). If
+        there are more of them than the budget allows mounts, take some that cover the trace evenly."""
+        bare = self.plan.bare
+        chosen = [bare[number] for number in islice(spread(len(bare)), self.effort.budget)]
         _session, rounds = self._begin()
-        _observe_all(rounds, (candidate.state for candidate in search))
+        rounds.observe(chosen)
+        rounds.settle()
+
+    def mount_each(self) -> None:
+        """Mount all states that the budget allows. For a cluster, a half of them are states in which nodes lost either
+        nothing or all that they could lose."""
+        plan, budget = self.plan, self.effort.budget
+        of_nodes: dict[int, CrashState] = {}
+        for state in plan.by_disk() if self.subject.nodes else ():
+            if len(of_nodes) == budget // 2:
+                break
+            of_nodes.setdefault(plan.medium(state), state)
+        search = plan.search(budget - len(of_nodes), self.effort.seed)
+        others = (one.state for one in search if one.state.torn or plan.medium(one.state) not in of_nodes)
+        _session, rounds = self._begin()
+        _observe_all(rounds, chain(of_nodes.values(), others))
         rounds.settle()
         self._control_evidence(rounds)
         self.search = search

@@ -104,7 +104,7 @@ class Session:
         )
         self._decoder = Decoder(prepared["events"], prepared["disk"])
         self._host: HostRecovery | None = None
-        if checkers is not None and stretches is None and subject.fs.check_on_host and not subject.layers:
+        if checkers is not None and stretches is None and subject.fs.check_on_host and subject.is_one_disk:
             self._host = HostRecovery(checkers, subject, base, floor, payload, clock=prepared["clock"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:

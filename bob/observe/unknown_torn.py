@@ -120,7 +120,7 @@ class _SectorKinds:
 
     def __init__(self, plan: Plan, subject: Subject) -> None:
         self._plan = plan
-        self._driver = "" if subject.layers else subject.fs.driver  # layers have places of their own
+        self._driver = subject.fs.driver if subject.is_one_disk else ""  # layers have places of their own
         self._names: Sequence[BlockName] | None = None
         self._causes: dict[int, TornCause] = {}
 

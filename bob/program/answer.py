@@ -16,6 +16,7 @@ class Consequence(StrEnum):
     LOST = "lost"
     CORRUPT = "corrupt"
     CANNOT_OPEN = "cannot-open"
+    UNAVAILABLE = "unavailable"
     OTHER = "other"
     HANG = "hang"
 
@@ -28,10 +29,11 @@ _WORDS = {
     Consequence.LOST: "lost acknowledged data",
     Consequence.CORRUPT: "corruption",
     Consequence.CANNOT_OPEN: "cannot open",
+    Consequence.UNAVAILABLE: "the cluster does not answer",
     Consequence.OTHER: "the checker refuses it",
     Consequence.HANG: "the checker does not end",
 }
-CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN}
+CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN, 13: Consequence.UNAVAILABLE}
 """The exit codes of a checker that have a meaning of their own. The code 0 means that the checker accepts the state;
 any other code is :attr:`Consequence.OTHER`."""
 

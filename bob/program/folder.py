@@ -1,21 +1,22 @@
-"""Read the folder of a program: its ``app.toml``, and its scripts and other files."""
+"""Read the folder of a program, with its ``app.toml``, or of a cluster, with its ``cluster.toml``: the declaration, the
+scripts and the other files."""
 
 import os
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from bob.errors import UsageError, meant
-from bob.program.program import CHECK, EMPTIED, SETUP, WORKLOAD, Program, ProgramFile
+from bob.program.program import CHECK, EMPTIED, NODE, SETUP, WORKLOAD, Program, ProgramFile
 from bob.resources import shipped
 from bob.schema import Amount, Declaration, NonEmpty, adapt, declared, field, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB
 
-DECLARATION = "app.toml"
 MOST_BYTES = 64 * MIB  # all files in the folder together
 MOST_SECONDS = 3600.0  # the largest time limit for a script
-_HINT = "bob app new NAME writes a program's folder to start from"
+MOST_NODES = 9
 
 
 class ProgramDeclaration(Declaration, frozen=True):
@@ -41,7 +42,7 @@ class ProgramDeclaration(Declaration, frozen=True):
             raise ValueError(f"files: {path!r} is a script; write it in [scripts]")
         for key, texts in (("files", self.files), ("scripts", self.scripts)):
             for path in texts:
-                if not path or path == DECLARATION or set(path.split("/")) & {"", ".", ".."}:
+                if not path or path in (APP.declaration, CLUSTER.declaration) or set(path.split("/")) & {"", ".", ".."}:
                     raise ValueError(f"{key}: {path!r} is not a valid path in the program's folder")
 
     @property
@@ -50,41 +51,95 @@ class ProgramDeclaration(Declaration, frozen=True):
         return tuple(ProgramFile(path, one.encode(), run) for texts, run in both for path, one in texts.items())
 
 
-def load(folder: Path) -> Program:
-    """Return the program in ``folder``. Raises UsageError if the user made a mistake in its files."""
-    if not folder.is_dir():
-        raise UsageError(f"{folder} is not a directory", hint=_HINT)
-    if not (folder / DECLARATION).is_file():
-        raise UsageError(f"{folder} lacks {DECLARATION}", hint=_HINT)
-    asked = _declared(folder)
-    files = _together(folder, asked.written_out)
-    if asked.like:
-        other = folder / asked.like
-        if not other.is_dir():
-            raise UsageError(
-                f"{DECLARATION}: like = {asked.like!r} is not a directory", hint=f"name a path from {folder}"
-            )
-        theirs = _declared(other).written_out if (other / DECLARATION).is_file() else ()
-        files = _laid_over(_together(other, theirs), files)
-    program = adapt(Program, asked, name=folder.resolve().name, files=files, device=round(asked.device_mib) * MIB)
-    _check(program, folder)
-    return program
+class ClusterDeclaration(ProgramDeclaration, frozen=True):
+    """The content of a ``cluster.toml``: that of an ``app.toml``, and the number of nodes (the members of the cluster).
+    After a start, the script ``ready`` must succeed within ``ready_seconds``. ``device_mib`` is the size of each node's
+    disk."""
+
+    nodes: int = 3
+    ready_seconds: Amount = 30.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.nodes <= MOST_NODES:
+            raise ValueError(f"nodes must be 1 to {MOST_NODES}, not {self.nodes}")
+        if not 1 <= self.ready_seconds <= MOST_SECONDS:
+            raise ValueError(f"ready_seconds must be 1 to {MOST_SECONDS:g}, not {self.ready_seconds:g}")
 
 
-def named(name: str) -> Program:
-    """Return the program in the folder ``name``, or else the program that bob ships under this name. Raises UsageError
-    if neither exists."""
-    there = shipped_programs()
-    if name in there and not Path(name).is_dir():
-        return load(there[name])
-    if "/" not in name and not Path(name).exists():
-        raise UsageError(f"unknown program {name!r}", hint=meant(name, there, "bob ships"))
-    return load(Path(name))
+@dataclass(frozen=True, slots=True)
+class FolderKind:
+    """A kind of folder that users write: of a ``what``, with the file ``declaration`` and the scripts ``needed``. bob
+    ships such folders in probes/``shipped``."""
+
+    what: str
+    declaration: str
+    shape: type[ProgramDeclaration]
+    needed: tuple[str, ...]
+    shipped: str
+
+    @property
+    def hint(self) -> str:
+        return f"bob {self.declaration.removesuffix('.toml')} new NAME writes a {self.what}'s folder to start from"
+
+    def folders(self) -> dict[str, Path]:
+        """Return the folders that bob ships, by name."""
+        folders = shipped("probes") / self.shipped
+        return {path.parent.name: path.parent for path in sorted(folders.glob(f"*/{self.declaration}"))}
+
+    def load(self, folder: Path) -> Program:
+        """Return the program in ``folder``. Raises UsageError if the user made a mistake in its files."""
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a directory", hint=self.hint)
+        if not (folder / self.declaration).is_file():
+            raise UsageError(f"{folder} lacks {self.declaration}", hint=self.hint)
+        asked = self._declared(folder)
+        files = _together(folder, asked.written_out, self.declaration)
+        if asked.like:
+            other = folder / asked.like
+            if not other.is_dir():
+                raise UsageError(
+                    f"{self.declaration}: like = {asked.like!r} is not a directory", hint=f"name a path from {folder}"
+                )
+            theirs = self._declared(other).written_out if (other / self.declaration).is_file() else ()
+            files = _laid_over(_together(other, theirs, self.declaration), files)
+        program = adapt(Program, asked, name=folder.resolve().name, files=files, device=round(asked.device_mib) * MIB)
+        self._check(program, folder)
+        return program
+
+    def named(self, name: str) -> Program:
+        """Return the program in the folder ``name``, or else the program that bob ships under this name. Raises
+        UsageError if neither exists."""
+        there = self.folders()
+        if name in there and not Path(name).is_dir():
+            return self.load(there[name])
+        if "/" not in name and not Path(name).exists():
+            raise UsageError(f"unknown {self.what} {name!r}", hint=meant(name, there, "bob ships"))
+        return self.load(Path(name))
+
+    def _declared(self, folder: Path) -> ProgramDeclaration:
+        with mistakes_in(self.declaration, HINT):
+            return declared(self.shape, toml(folder / self.declaration, HINT))
+
+    def _check(self, program: Program, folder: Path) -> None:
+        there = {file.path for file in program.files}
+        for name in (SETUP, *self.needed):
+            if name not in there:
+                if name != SETUP:
+                    raise UsageError(f"{folder} lacks the script {name}", hint=self.hint)
+            elif name not in program.scripts:
+                raise UsageError(f"{folder / name} is not executable", hint=f"chmod +x {folder / name}")
+        for name in program.must_fail:
+            if name != EMPTIED and name not in program.scripts:
+                raise UsageError(
+                    f"{self.declaration}: must_fail: {name!r} is not an executable file in {folder}",
+                    hint=f"name a script that damages the tree, or {EMPTIED!r}",
+                )
 
 
-def shipped_programs() -> dict[str, Path]:
-    folders = shipped("probes") / "apps"
-    return {path.parent.name: path.parent for path in sorted(folders.glob(f"*/{DECLARATION}"))}
+APP = FolderKind("program", "app.toml", ProgramDeclaration, (WORKLOAD, CHECK), "apps")
+CLUSTER = FolderKind("cluster", "cluster.toml", ClusterDeclaration, (NODE, WORKLOAD, CHECK), "clusters")
+DECLARATION, load, named, shipped_programs = APP.declaration, APP.load, APP.named, APP.folders
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
@@ -114,17 +169,12 @@ def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) ->
     return tuple(file for _path, file in sorted({file.path: file for file in (*under, *over)}.items()))
 
 
-def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
+def _together(folder: Path, written_out: tuple[ProgramFile, ...], declaration: str) -> tuple[ProgramFile, ...]:
     beside = _files(folder)
     paths = Counter(file.path for file in (*beside, *written_out))
     for path in (path for path, times in paths.items() if times > 1):
-        raise UsageError(f"{folder} has {path!r} twice", hint=f"keep one: a file, or an entry of {DECLARATION}")
+        raise UsageError(f"{folder} has {path!r} twice", hint=f"keep one: a file, or an entry of {declaration}")
     return _laid_over(beside, written_out)
-
-
-def _declared(folder: Path) -> ProgramDeclaration:
-    with mistakes_in(DECLARATION, HINT):
-        return declared(ProgramDeclaration, toml(folder / DECLARATION, HINT))
 
 
 def _files(folder: Path) -> tuple[ProgramFile, ...]:
@@ -141,19 +191,3 @@ def _files(folder: Path) -> tuple[ProgramFile, ...]:
             )
         found.append(ProgramFile(str(path.relative_to(folder)), path.read_bytes(), os.access(path, os.X_OK)))
     return tuple(found)
-
-
-def _check(program: Program, folder: Path) -> None:
-    there = {file.path for file in program.files}
-    for name in (SETUP, WORKLOAD, CHECK):
-        if name not in there:
-            if name != SETUP:
-                raise UsageError(f"{folder} lacks the script {name}", hint=_HINT)
-        elif name not in program.scripts:
-            raise UsageError(f"{folder / name} is not executable", hint=f"chmod +x {folder / name}")
-    for name in program.must_fail:
-        if name != EMPTIED and name not in program.scripts:
-            raise UsageError(
-                f"{DECLARATION}: must_fail: {name!r} is not an executable file in {folder}",
-                hint=f"name a script that damages the tree, or {EMPTIED!r}",
-            )

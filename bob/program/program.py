@@ -6,13 +6,14 @@ import hashlib
 import io
 import json
 import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
+NODE = "node"  # the script of a cluster that runs a member
 EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all of the output
 
 
@@ -75,7 +76,11 @@ class Program:
     ``logs`` and ``frames`` are shell patterns. Files whose paths match a pattern in ``logs`` are log files of the
     program. Models of file systems leave these files out. In each tree that a model allows, the log files are as they
     were before the program ran. For each call, bob reports one function of the call's stack as the caller. It is the
-    innermost function whose name, or whose binary file's name, matches a pattern in ``frames``."""
+    innermost function whose name, or whose binary file's name, matches a pattern in ``frames``.
+
+    A cluster is a program with ``nodes``, its members, which each have a disk of their own. Its scripts are those of a
+    client. After a start, the cluster must be ready within ``ready_seconds`` (guest's clock). The node ``late`` starts
+    after the others are ready, so that it does not lead (-1: all nodes start together)."""
 
     name: str
     about: str
@@ -87,9 +92,17 @@ class Program:
     pace: Pace = Pace.UNDISTURBED
     logs: tuple[str, ...] = ()
     frames: tuple[str, ...] = ()
+    nodes: int = 0
+    ready_seconds: float = 30.0
+    late: int = -1
 
     def is_log(self, path: str) -> bool:
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
+
+    def starting(self, case: int) -> Program:
+        """Return the program with a start order for the check of an outcome with the number ``case``. For a cluster,
+        the orders take turns: all nodes together, or one of the nodes late."""
+        return replace(self, late=case % (self.nodes + 1) - 1) if self.nodes else self
 
     @property
     def title(self) -> str:
@@ -130,6 +143,9 @@ class ProgramDocument(Document, frozen=True, kw_only=True):
     pace: Pace = Pace.UNDISTURBED
     logs: tuple[str, ...] = ()
     frames: tuple[str, ...] = ()
+    nodes: int = 0
+    ready_seconds: Number = 30.0
+    late: int = -1
     files: tuple[tuple[str, bool, bytes], ...]  # path, executable, data
 
     @classmethod

@@ -32,6 +32,7 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
     filled with."""
     words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
     words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
+    words += [base_name(node, ()) for node in subject.nodes]
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
     text = "\n".join([*words, "", *map(write_one, setup), *written])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

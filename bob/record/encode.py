@@ -14,23 +14,24 @@ from bob.workload.simulation import simulate
 
 
 def encode_subject(subject: Subject) -> SubjectDocument:
-    fs = subject.fs
+    fs, every = subject.fs, [node.fs for node in subject.nodes] or [subject.fs]
     return SubjectDocument(
         driver=fs.driver,
         options=subject.mount_options,
         mkfs=list(subject.mkfs),
         check=list(fs.check),
-        repair=list(fs.repair),
+        repair=list(next((one.repair for one in every if one.repair), ())),
         checker=list(fs.checker),
         clean=list(fs.clean),
-        expected_messages=list(fs.expected_messages),
-        lasting_inodes=fs.lasting_inodes,
-        quiet=fs.quiet,
-        enough=fs.enough,
-        keeps_commits=fs.keeps_commits,
+        expected_messages=list(dict.fromkeys(words for one in every for words in one.expected_messages)),
+        lasting_inodes=all(one.lasting_inodes for one in every),
+        quiet=max(one.quiet for one in every),
+        enough=max(one.enough for one in every),
+        keeps_commits=any(one.keeps_commits for one in every),
         layers=[_layer(one) for one in subject.layers],
         missing=list(subject.missing),
         lost=[*subject.missing, *subject.lost],
+        nodes=[encode_subject(node) for node in subject.nodes],
     )
 
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any
 
 from bob.agent.client import Agent
-from bob.agent.shared import Manner, ScriptsDocument
+from bob.agent.shared import Manner, NodesDocument, ScriptsDocument
 from bob.program.program import Program
 from bob.program.stack import files_with_names, without_wrong_names
 from bob.record.encode import encode_subject, encode_workload
@@ -54,7 +54,14 @@ def record_recovery(
 
 
 def put_program(agent: Agent, program: Program) -> None:
-    agent.ask("put_program", timeout=RECORD_TIMEOUT, world=bool(program.packages), blob=program.archive)
+    cluster = NodesDocument(program.nodes, program.ready_seconds, program.late)
+    nodes = {"cluster": cluster} if program.nodes else {}
+    agent.ask("put_program", timeout=RECORD_TIMEOUT, world=bool(program.packages), blob=program.archive, **nodes)
+
+
+def choose_late(agent: Agent, late: int) -> None:
+    """From now on, start the node ``late`` of the cluster in the guest after the others (-1: all together)."""
+    agent.ask("choose_late", timeout=RECORD_TIMEOUT, late=late)
 
 
 @dataclass(frozen=True, slots=True)

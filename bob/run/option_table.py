@@ -26,6 +26,14 @@ WHOLE = (1, 1)  # shard 1 of 1: everything
 
 FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or a TOML file that declares your own.", values.FILE_SYSTEM)
 
+CLUSTER_BUDGET = 12  # a check takes seconds, as all nodes start
+
+NODE_FILE_SYSTEMS: Any = option(
+    "--fs",
+    "File system of all nodes, e.g. ext4; or one for each node, e.g. ext4,xfs,btrfs.",
+    values.NODE_FILE_SYSTEMS,
+)
+
 
 @group
 class FileSystemOptions:
@@ -214,6 +222,18 @@ class Exploration:
         if self.write_cache not in CACHES:
             raise UsageError(f"unknown write cache {self.write_cache!r}", hint=meant(self.write_cache, CACHES))
         return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)
+
+
+@group
+class ClusterExploration(Exploration):
+    """How much to explore of a cluster. Its checks are slow, so there are few."""
+
+    budget: int = option(
+        "--budget N",
+        "At most about this many checks between two outputs of the client.",
+        Range(1),
+        CLUSTER_BUDGET,
+    )
 
 
 # Guests

@@ -10,7 +10,7 @@ from bob.catalogue.probe_files import load as load_probe
 from bob.catalogue.sets import RowSet, probes_of
 from bob.errors import UsageError, meant
 from bob.options import Words
-from bob.program.folder import shipped_programs
+from bob.program.folder import CLUSTER, shipped_programs
 from bob.program.sets import load_program_set, program_set_names
 from bob.subject import file_system, file_systems, is_file, layers, load_set, set_names
 from bob.witness.bundle import is_there
@@ -50,6 +50,10 @@ def _read_file_system(word: Any, _option: str) -> str:
         return _check_known("file system", name, file_systems())
     file_system(name)
     return name
+
+
+def _read_node_file_systems(word: Any, option: str) -> str:
+    return ",".join(_read_file_system(name.strip(), option) for name in str(word).split(","))
 
 
 def _read_stack(word: Any, _option: str) -> str:
@@ -111,6 +115,7 @@ def _check_known(what: str, word: Any, names: Iterable[str]) -> str:
 
 
 FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
+NODE_FILE_SYSTEMS = Words(_read_node_file_systems, lambda _given: file_systems(), "file", "file system")
 GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
 PROPERTY = Words(lambda word, _option: word, _properties)
 PROBE_FILE = Words(lambda word, _option: load_probe(Path(word)), files="file")
@@ -125,3 +130,4 @@ SET = Words(lambda word, _option: load_set(word), lambda _given: set_names(), "f
 PROGRAM_SET = Words(lambda word, _option: load_program_set(word), lambda _given: program_set_names(), "file")
 MODEL = one_of(model_names)
 PROGRAM = one_of(shipped_programs, "dir")
+CLUSTERS = one_of(CLUSTER.folders, "dir")

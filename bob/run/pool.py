@@ -47,6 +47,12 @@ class RunStopped(BaseException):
     """The run was stopped during a job."""
 
 
+def clock_to_check(programs: Iterable[Program]) -> Clock:
+    """Return the clock of guests where the checkers of ``programs`` run. The real clock is faster. But the time limits
+    of a cluster's elections must not depend on how busy the host is."""
+    return Clock.VIRTUAL if any(program.nodes for program in programs) else Clock.REAL
+
+
 class Job:
     """Work for one guest. Messages contain the ``title`` of the job. If the guest is lost, they also contain the text
     ``when``, for example " while recording". If bob itself fails, they contain the text ``verb``, for example

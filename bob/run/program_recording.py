@@ -28,7 +28,7 @@ from bob.progress import Progress
 from bob.protocol.arguments import MAPPED
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
-from bob.run.pool import ProgramGuests
+from bob.run.pool import ProgramGuests, clock_to_check
 from bob.schema import Document, encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
@@ -256,7 +256,7 @@ def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
         runs = trust_trials(program, pristine, complete, case.transcript.output)
         return session_of(agent, case).check_program(runs, plan.composer.payload_since(0), program.seconds)
 
-    answers = guests.ask(program, Clock.REAL, ask, is_spoilt=True)
+    answers = guests.ask(program, clock_to_check([program]), ask, is_spoilt=True)
     if (wrong := first_mistrust(program, answers)) is None:
         return
     what, answer = wrong.what + _AFTER.get((wrong.what, wrong.must_refuse), ""), wrong.answer

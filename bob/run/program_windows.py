@@ -2,7 +2,7 @@
 between two outputs of the program (:class:`bob.program.transcript.Window`)."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from random import Random
@@ -12,7 +12,6 @@ from bob.agent.loss import GuestLost
 from bob.catalogue.request import ProbeRequest
 from bob.crash.state import CrashState
 from bob.errors import UsageError
-from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.observe.easiest import easiest
 from bob.observe.explore import explore
@@ -22,8 +21,8 @@ from bob.observe.session import session_of
 from bob.program.answer import Batches, CheckerAnswers, CheckerRun
 from bob.program.transcript import ProgramCase, Window
 from bob.progress import Progress
-from bob.record.recorder import put_program
-from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
+from bob.record.recorder import choose_late, put_program
+from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink, clock_to_check
 
 LEAST_SAMPLED = 3  # fewest crash states of a window that bob checks although it has checked their trees already
 BATCH = 10  # most states in a request; if a later request loses the guest, the answers to earlier requests stay
@@ -36,7 +35,9 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
     windows = [
         _WindowJob(case, place, window, request, sights, guests.progress) for place, window in enumerate(case.windows)
     ]
-    queue = JobQueue(Clock.REAL, windows, guests.world(case.work), lambda agent: put_program(agent, case.work))
+    queue = JobQueue(
+        clock_to_check([case.work]), windows, guests.world(case.work), lambda agent: put_program(agent, case.work)
+    )
     Pool(guests.source, guests.image, guests.progress).do_all(queue, min(jobs, len(windows)))
     return [window.looked for window in windows]
 
@@ -120,6 +121,16 @@ def _check(
             for (outcome, _state), answer in zip(some, answers, strict=True):
                 checked.take(outcome, answer)
 
-    ask(iter(first.items()))
-    ask(iter(sample))
-    ask(iter([(one, first[one]) for one, answer in checked.answers.items() if answer.code is None]))
+    def ask_in_order(asked: Sequence[tuple[int, CrashState]]) -> None:
+        """Ask about the states in groups: the nodes of a cluster start in one order for all states of a group."""
+        groups: dict[int, list[tuple[int, CrashState]]] = {}
+        for one in asked:
+            groups.setdefault(case.work.starting(one[0]).late, []).append(one)
+        for late, some in groups.items():
+            if case.work.nodes:
+                choose_late(agent, late)
+            ask(iter(some))
+
+    ask_in_order(list(first.items()))
+    ask_in_order(sample)
+    ask_in_order([(one, first[one]) for one, answer in checked.answers.items() if answer.code is None])

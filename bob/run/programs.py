@@ -172,7 +172,8 @@ class _ProgramRun:
                 self.results[number] = _not_at_this_pace(request, refused)
             else:
                 if frames is None:
-                    frames = frames_of(self.guests, case)
+                    # With stack frames, a node would be so slow that the cluster would choose other leaders.
+                    frames = () if self.program.nodes else frames_of(self.guests, case)
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
     def ask_models(self, explores: bool) -> None:
@@ -266,7 +267,7 @@ class _ProgramRun:
             assert way.consequence is not None
             window = looked[crash.place]
             case, causes = window.case, window.causes(crash.state)
-            claim = CheckerClaim(self.cases[number].work, crash.told)
+            claim = CheckerClaim(self.cases[number].work.starting(crash.outcome), crash.told)
             document = witness.write(
                 ShownState(case, crash.state, claim, way.evidence, causes),
                 environment=asdict(self.environment),

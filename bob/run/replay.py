@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bob.agent.client import Agent
+from bob.claim.checking import CheckerClaim
 from bob.crash.image import ByteRun
-from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
 from bob.observe.observations import Complaint
@@ -16,6 +16,7 @@ from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
+from bob.run.pool import clock_to_check
 from bob.run.witness_image import WitnessFile, by_image, each_witness
 from bob.schema import Document
 from bob.text import printable
@@ -63,7 +64,9 @@ def replay(
     def again(agent: Agent, used: Image, found: WitnessFile) -> WitnessReplay:
         return _replay(agent, used.kernel_release, *found, times)
 
-    return each_witness(images, Clock.REAL, again, progress, connect)
+    claims = [witness.claim for _path, witness in witnesses]
+    clock = clock_to_check(claim.program for claim in claims if isinstance(claim, CheckerClaim))
+    return each_witness(images, clock, again, progress, connect)
 
 
 def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> WitnessReplay:

@@ -20,7 +20,7 @@ from bob.run.guest_images import asked_images
 from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
 from bob.run.option_values import ALL, property_names
 from bob.schema import adapt
-from bob.subject import ConfigurationSet, FileSystem, Subject
+from bob.subject import ConfigurationSet, FileSystem, Subject, cluster_of
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History
 from bob.workload.lacking import LACKABLE
@@ -86,6 +86,39 @@ def program_requests(
     asked = [request(one, exploration, image, host) for one in made]
     each = tuple(dict.fromkeys(paces))
     return [replace(one, pace=pace) for one in asked for pace in each or Pace.on(one.configuration.fs.commit)]
+
+
+def cluster_requests(
+    cluster: Program,
+    file_systems: Sequence[str],
+    options: FileSystemOptions,
+    exploration: Exploration,
+    image: str,
+    guests: GuestOptions,
+    *,
+    only_durable: bool,
+    progress: Callable[[str], None],
+) -> list[ProbeRequest]:
+    """Return requests for ``cluster``, one for each of ``file_systems``. An item of these may be a list of names with
+    commas between them, one name for each node. With ``only_durable``, bob only tries states with nothing but the
+    durable writes. Raise UsageError if such a list has another length than the number of nodes."""
+    made = [_cluster(cluster, names, options) for names in dict.fromkeys(file_systems)]
+    systems = [node.fs for one in made for node in one.nodes]
+    completion = exploration.completion
+    [image] = asked_images((image,), guests, systems, completion=completion, scheduler=None, progress=progress)
+    asked = [request(one, exploration, image, guests.host(None)) for one in made]
+    return [replace(one, only_durable=only_durable) for one in asked]
+
+
+def _cluster(cluster: Program, names: str, options: FileSystemOptions) -> Subject:
+    each = names.split(",")
+    if len(each) not in (1, cluster.nodes):
+        raise UsageError(
+            f"--fs {names} names {len(each)} file systems, and {cluster.name} has {cluster.nodes} nodes",
+            hint="name one for all nodes, or one for each node",
+        )
+    nodes = [options.of(name, cluster.device) for name in each]
+    return cluster_of(nodes if len(nodes) == cluster.nodes else nodes * cluster.nodes)
 
 
 def checked(request: ProbeRequest) -> ProbeRequest:

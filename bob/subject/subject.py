@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bob.errors import UsageError
@@ -21,7 +22,9 @@ class Subject:
     """A file system with its options, and the disks under it. If the subject has ``layers`` (from the bottom up), the
     file system is on the topmost layer. Otherwise it is on the disk. ``sizes`` are the sizes of the disks in bytes; if
     ``sizes`` is empty, there is one disk of the default size. The disks with the numbers ``missing`` failed before the
-    operations. The disks with the numbers ``lost`` fail together with the crash."""
+    operations. The disks with the numbers ``lost`` fail together with the crash.
+
+    The subject of a cluster has ``nodes``, the subjects of its members. Each has one disk, without layers."""
 
     name: str
     fs: FileSystem
@@ -31,6 +34,7 @@ class Subject:
     layers: tuple[Layer, ...] = ()
     missing: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    nodes: tuple[Subject, ...] = ()
 
     def __post_init__(self) -> None:
         if min(self.disks) <= 0:
@@ -41,6 +45,8 @@ class Subject:
         gone = {*self.missing, *self.lost}
         if gone and (not self.layers or not gone < set(range(len(self.disks)))):
             raise ValueError(f"{self.name} loses the disks {sorted(gone)!r} of {len(self.disks)}")
+        if self.nodes and (self.layers or tuple(node.device_bytes for node in self.nodes) != self.sizes):
+            raise ValueError(f"{self.name} has {len(self.nodes)} nodes, and disks of {self.sizes!r} bytes")
 
     @property
     def disks(self) -> tuple[int, ...]:
@@ -59,11 +65,15 @@ class Subject:
     @property
     def modules(self) -> tuple[str, ...]:
         """The kernel modules that the file system and the layers need."""
-        return tuple(dict.fromkeys((self.fs.module, *(name for layer in self.layers for name in layer.modules))))
+        within = [name for layer in self.layers for name in layer.modules]
+        within += [name for node in self.nodes for name in (*node.modules, "veth", "bridge")]
+        return tuple(dict.fromkeys((self.fs.module, *within)))
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.fs.package, *(name for layer in self.layers for name in layer.packages))))
+        within = [name for layer in self.layers for name in layer.packages]
+        within += [name for node in self.nodes for name in node.packages]
+        return tuple(dict.fromkeys((self.fs.package, *within)))
 
     @property
     def stack(self) -> str:
@@ -72,10 +82,15 @@ class Subject:
         return on + _disks(" without", self.missing) + _disks(", losing", self.lost)
 
     @property
+    def is_one_disk(self) -> bool:
+        """Whether one file system is on one disk, without layers."""
+        return not self.layers and not self.nodes
+
+    @property
     def forgets(self) -> bool:
         """Whether a block is the same after recovery, no matter whether the disk had its old or its new content before.
-        The value is False if the subject has layers, since bob then does not know where the log is on the disks."""
-        return self.fs.forgets and not self.layers
+        The value is False unless the file system is on one disk, since bob then does not know where the log is."""
+        return self.fs.forgets and self.is_one_disk
 
     @property
     def mkfs(self) -> tuple[str, ...]:
@@ -140,6 +155,14 @@ def configuration(
     return made if name else replace(made, name=" ".join(part for part in parts if part))
 
 
+def cluster_of(nodes: Sequence[Subject]) -> Subject:
+    """Return the subject of a cluster whose members have the subjects ``nodes``."""
+    first, names = nodes[0], list(dict.fromkeys(node.name for node in nodes))
+    name = f"{len(nodes)} x {names[0]}" if len(names) == 1 else ", ".join(node.name for node in nodes)
+    sizes = tuple(node.device_bytes for node in nodes)
+    return Subject(name, first.fs, first.mkfs_options, first.mount_options, sizes, nodes=tuple(nodes))
+
+
 def _disks(what: str, numbers: tuple[int, ...]) -> str:
     return f"{what} {', '.join(f'disk {number}' for number in numbers)}" if numbers else ""
 
@@ -166,11 +189,9 @@ def _check_lost(lost: tuple[int, ...], disks: int) -> None:
         raise UsageError(f"all {disks} disks of this stack would be lost", hint="one has to stay")
 
 
-class ConfigurationDocument(Document, frozen=True, kw_only=True):
-    """A subject as a document. ``declaration`` is the text of the user's file that declares the file system. If the
-    subject has several disks, ``disks`` has their sizes, and ``device`` is 0. Otherwise ``device`` is the size of the
-    disk (0: the default of the file system). The disks ``missing`` failed before the operations, and the disks ``lost``
-    fail with the crash."""
+class NodeConfigurationDocument(Document, frozen=True, kw_only=True):
+    """The subject of a cluster's member as a document: a file system on one disk. ``declaration`` is the text of the
+    user's file that declares the file system. ``device`` is the size of the disk (0: the file system's default)."""
 
     name: str
     fs: str
@@ -178,27 +199,59 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
     mount_options: str
     device: int
     declaration: str | None = None
+
+    @classmethod
+    def of_node(cls, made: Subject) -> NodeConfigurationDocument:
+        return adapt(
+            NodeConfigurationDocument,
+            made,
+            fs=made.fs.name,
+            declaration=made.fs.declaration or None,
+            device=sum(made.sizes),
+        )
+
+    @property
+    def file_system(self) -> FileSystem:
+        """The file system. Raise UsageError if this version of bob does not know it."""
+        fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
+        if fs is None:
+            hint = "another version of bob may have it"
+            raise UsageError(f"this version of bob does not know the file system {self.fs!r}", hint=hint)
+        return fs
+
+    @property
+    def node(self) -> Subject:
+        """The subject that the document describes. Raise the errors of :attr:`file_system`."""
+        return configuration(self.file_system, self.mkfs_options, self.mount_options, self.device, self.name)
+
+
+class ConfigurationDocument(NodeConfigurationDocument, frozen=True, kw_only=True):
+    """A subject as a document. If it has several disks, ``disks`` has their sizes, and ``device`` is 0. The disks
+    ``missing`` failed before the operations, and the disks ``lost`` fail with the crash. ``nodes`` are the members of a
+    cluster."""
+
     disks: tuple[int, ...] = ()
     layers: tuple[Layer, ...] = ()
     missing: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
+    nodes: tuple[NodeConfigurationDocument, ...] = ()
 
     @classmethod
     def of(cls, made: Subject) -> ConfigurationDocument:
         device, disks = (sum(made.sizes), ()) if len(made.sizes) < 2 else (0, made.sizes)
-        return adapt(cls, made, fs=made.fs.name, declaration=made.fs.declaration or None, device=device, disks=disks)
+        own = NodeConfigurationDocument.of_node(made)
+        nodes = tuple(map(NodeConfigurationDocument.of_node, made.nodes))
+        return adapt(cls, made, fs=own.fs, declaration=own.declaration, device=device, disks=disks, nodes=nodes)
 
     @property
     def configuration(self) -> Subject:
         """The subject that the document describes. Raise UsageError if this version of bob does not know its file
         system."""
-        fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
-        if fs is None:
-            hint = "another version of bob may have it"
-            raise UsageError(f"this version of bob does not know the file system {self.fs!r}", hint=hint)
+        if self.nodes:
+            return cluster_of([node.node for node in self.nodes])
         options = self.mkfs_options, self.mount_options
         return configuration(
-            fs,
+            self.file_system,
             *options,
             self.device,
             self.name,

@@ -227,7 +227,7 @@ def named(case: Case) -> tuple[BlockName, ...]:
         for known in case.inodes
         for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    driver = "" if case.subject.layers else case.subject.fs.driver  # layers move the blocks to other places
+    driver = case.subject.fs.driver if case.subject.is_one_disk else ""  # layers move the blocks to other places
     return names(driver, case.base, case.plan.trace, paths)
 
 

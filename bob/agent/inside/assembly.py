@@ -27,9 +27,11 @@ class LayerFailed(Denial):
 
 class Assembly:
     """The device that is mounted. ``disks`` are the paths of its disks, and ``layers`` lie over the disks (from the
-    bottom up). The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If ``makes`` is
-    true, the first assembly also creates the layers on the disks, for example by writing superblocks. If ``crashed`` is
-    true, a layer may fail to start. The layer above then does without it, if that is an array, as after a boot."""
+    bottom up). Without layers, each disk is mounted by itself (:mod:`bob.agent.inside.volumes`), and ``path`` is that
+    of the first disk. The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If
+    ``makes`` is true, the first assembly also creates the layers on the disks, for example by writing superblocks. If
+    ``crashed`` is true, a layer may fail to start. The layer above then does without it, if that is an array, as after
+    a boot."""
 
     def __init__(
         self,
@@ -41,10 +43,8 @@ class Assembly:
         crashed: bool = False,
     ) -> None:
         self._layers, self._makes, self._crashed = layers, makes, crashed
-        self._disks = [MISSING if number in lost else disk for number, disk in enumerate(disks)]
+        self.disks = [MISSING if number in lost else disk for number, disk in enumerate(disks)]
         self._started: list[StartedLayer] = []
-        if not layers and len(disks) != 1:
-            raise Denial(f"the subject does not say how to assemble {len(disks)} disks")
         self.path = LINK if layers else disks[0]
         for module in dict.fromkeys(name for layer in layers for name in layer.modules):
             run_anyhow(["modprobe", "--quiet", module], "")
@@ -52,7 +52,7 @@ class Assembly:
     def assemble(self) -> None:
         """Make the device at ``path``. If that fails, take all layers away again, and raise LayerFailed. It has the
         message of the first layer that failed."""
-        paths = list(self._disks)
+        paths = list(self.disks)
         failed: LayerFailed | None = None
         for number, layer in enumerate(self._layers):
             devices_below = [paths[below] for below in layer.below]
@@ -108,7 +108,7 @@ class Assembly:
 
     def _has(self, word: str) -> bool:
         numbers = [self._layers[-1].below[int(found)] for found in re.findall(rf"\b{DISK}(\d+)\b", word)]
-        return not any(number < len(self._disks) and self._disks[number] == MISSING for number in numbers)
+        return not any(number < len(self.disks) and self.disks[number] == MISSING for number in numbers)
 
     def release(self) -> None:
         """Take all layers away, the upper layers first. Raises Denial if a layer stays."""

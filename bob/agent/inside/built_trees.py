@@ -12,7 +12,7 @@ from bob.agent.inside import processes
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.mounts import ROOT, mount_at
-from bob.agent.inside.programs import run_check, run_or_refuse
+from bob.agent.inside.programs import directories, run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
 EMPTIED = "emptied"  # in place of a script that damages a tree: bob removes everything in it
@@ -68,8 +68,9 @@ def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
     that does the damage, :data:`EMPTIED` (remove everything), or "" for no damage. ``told`` is what the program under
     test had printed before the crash."""
     if spoiler == EMPTIED:
-        if fault := remove_all(ROOT):
-            raise Denial(f"cannot empty the tree: {fault}")
+        for place in directories():
+            if fault := remove_all(place):
+                raise Denial(f"cannot empty the tree: {fault}")
     elif spoiler:
         run_or_refuse(spoiler, seconds)
     ended = run_check(told, seconds)

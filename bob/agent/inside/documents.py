@@ -33,7 +33,8 @@ class SubjectDocument(NamedTuple):
     words, and the word ``DEVICE`` stands for the device. The fields are those of
     :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount ``options`` include what the user added.
     ``layers`` go from the bottom up; without layers there is one disk. ``missing`` has the numbers of the disks that
-    had failed before the operations. ``lost`` has the numbers of the disks that fail at the crash."""
+    had failed before the operations. ``lost`` has the numbers of the disks that fail at the crash. If ``nodes`` is not
+    empty, the subject is a cluster: each node has a file system, on the disk with the node's number."""
 
     driver: str
     options: str
@@ -50,6 +51,7 @@ class SubjectDocument(NamedTuple):
     layers: list[LayerDocument]
     missing: list[int]
     lost: list[int]
+    nodes: list[Any]  # of SubjectDocument; mypy refuses a named tuple that contains itself
 
 
 class OperationsDocument(NamedTuple):
@@ -92,4 +94,5 @@ class Manner(NamedTuple):
 
 def subject_from(fields: list[Any]) -> SubjectDocument:
     subject = SubjectDocument(*fields)
-    return subject._replace(layers=[LayerDocument(*layer) for layer in subject.layers])
+    layers, nodes = [LayerDocument(*layer) for layer in subject.layers], [subject_from(node) for node in subject.nodes]
+    return subject._replace(layers=layers, nodes=nodes)

@@ -56,13 +56,18 @@ class KernelLog:
         os.close(self.fd)
 
 
-class Mount:
-    """A mount(2) at ``ROOT`` that can be repeated. ``options`` has mount options, separated by commas. ``more`` has
-    further mount options; they must be flags of mount(2)."""
+def node_place(number: int) -> str:
+    """Return the directory of a cluster's node. A node is one member of the cluster, and nodes count from 0."""
+    return f"{ROOT}/n{number}"
 
-    def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = ()) -> None:
+
+class Mount:
+    """A mount(2) at the path ``at`` that can be repeated. ``options`` has mount options, separated by commas. ``more``
+    has further mount options; they must be flags of mount(2)."""
+
+    def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = (), at: str = ROOT) -> None:
         words = [word for word in options.split(",") if word]
-        self._source, self._fs = source.encode(), fs.encode()
+        self._source, self._fs, self._at = source.encode(), fs.encode(), at.encode()
         flags = 0
         for word in (*words, *more):
             flags |= MOUNT_FLAGS.get(word, 0)
@@ -74,14 +79,14 @@ class Mount:
 
     def __call__(self) -> int:
         """Mount the device; return 0 or the errno."""
-        if libc.mount(self._source, ROOT.encode(), self._fs, self._flags, self._data) == 0:
+        if libc.mount(self._source, self._at, self._fs, self._flags, self._data) == 0:
             return 0
         return ctypes.get_errno()
 
 
-def mount_or_refuse(source: str, fs: str, options: str) -> None:
-    """Mount ``source`` at ``ROOT``. Raises Denial with the kernel's message if the kernel refuses."""
-    mount = Mount(source, fs, options)
+def mount_or_refuse(source: str, fs: str, options: str, at: str = ROOT) -> None:
+    """Mount ``source`` at the path ``at``. Raises Denial with the kernel's message if the kernel refuses."""
+    mount = Mount(source, fs, options, at=at)
     with closing(KernelLog()) as log:
         number = mount()
         reason = "; ".join(log.warnings()[-2:])
@@ -99,14 +104,23 @@ def mount_at(source: str, target: str, fs: str, flags: int = 0, data: str = "") 
 
 
 def unmount(place: str = ROOT) -> None:
-    """Unmount what is mounted at ``place``. While the file system is busy, try again for up to 10 s."""
+    """Unmount what is mounted at ``place``; at ``ROOT``, also the file systems of a cluster's nodes, which are mounted
+    below it. While the file system is busy, try again for up to 10 s."""
     for _ in range(200):
         if libc.umount2(place.encode(), 0) == 0:
             return
         if ctypes.get_errno() != errno.EBUSY:
             break
-        time.sleep(0.05)
+        if place != ROOT or not _unmount_nodes():
+            time.sleep(0.05)
     raise OSError(ctypes.get_errno(), f"umount {place}")
+
+
+def _unmount_nodes() -> bool:
+    """Try to unmount the file systems of a cluster's nodes. Return whether one of them is now unmounted."""
+    places = [line.split()[1] for line in read_text("/proc/mounts").splitlines()]
+    unmounted = [place for place in places if place.startswith(f"{ROOT}/n") and libc.umount2(place.encode(), 0) == 0]
+    return bool(unmounted)
 
 
 def clear_mounts() -> None:
@@ -118,9 +132,9 @@ def clear_mounts() -> None:
             pass
 
 
-def effective_options() -> str:
+def effective_options(at: str = ROOT) -> str:
     for line in reversed(read_text("/proc/mounts").splitlines()):
         _source, target, _fs, options, *_ = line.split()
-        if target == ROOT:
+        if target == at:
             return options
     raise Denial("the probed file system is not in /proc/mounts")

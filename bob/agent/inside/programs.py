@@ -13,19 +13,19 @@ import subprocess
 import tarfile
 import time
 from contextlib import ExitStack, nullcontext, suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bob.agent.inside import processes
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
-from bob.agent.inside.mounts import ROOT, libc
+from bob.agent.inside.mounts import ROOT, libc, node_place
+from bob.agent.inside.nodes import NodesDocument, bring_up, with_nodes
 from bob.agent.inside.pacing import Neighbour, PacedPipe
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
 from bob.agent.inside.warm_python import ForkedChecker, WarmPython
-from bob.agent.inside.world import WORLD, enter_world, within
+from bob.agent.inside.world import HOME, WORLD, enter_world, within
 
-HOME = f"{WORK}/program"  # the files of the program
 TOLD = f"{WORK}/told"  # the program's output before the crash, for the checker
 CALLS = f"{WORK}/calls"  # strace's output
 PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"  # pipes before that file: for stores, for a pace
@@ -35,6 +35,7 @@ MOST_OUTPUT = 64 * 1024  # bytes kept of a script's output; all of a workload's 
 LONGEST = 16 * 1024 * 1024  # bytes of a call's data that strace writes down at most
 GONE_SECONDS = 30.0
 MOST_PATIENCE = 100  # a script that waits for a disk may take so many times its limit
+STARTING = 30.0  # seconds: the nodes of a cluster may need this time before bob first asks whether they are ready
 LOOKS = 20  # times that bob looks whether a process waits for a disk
 _RIGHTS = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
 WITHOUT_RIGHTS = ["setpriv", f"--bounding-set={_RIGHTS}", "--inh-caps=-all"]
@@ -58,24 +59,38 @@ class ScriptExit(NamedTuple):
         return self.said.decode(errors="replace").replace(f"{ROOT}/", "/").replace(ROOT, "/")
 
 
+nodes: NodesDocument | None = None  # the nodes of the program, if it is a cluster
 uses_world = False  # whether the program's scripts run in a world (world.py)
 warm: WarmPython | None = None  # the process that forks for the program's checker, once the checker has run
 
 
-def put_program(blob: bytes, world: bool = False) -> Reply:
+def put_program(blob: bytes, world: bool = False, cluster: list[Any] | None = None) -> Reply:
     """Replace the program's files by those in the tar archive ``blob``. If ``world`` is true, the scripts will run in a
-    root file system of their own (:mod:`bob.agent.inside.world`)."""
-    global uses_world, warm
+    root file system of their own (:mod:`bob.agent.inside.world`). If the program is a cluster, ``cluster`` describes
+    its nodes (a NodesDocument)."""
+    global nodes, uses_world, warm
     if warm is not None:
         warm.end()
     warm = None
     if world:
         enter_world()
     uses_world = world
+    nodes = None if cluster is None else NodesDocument(*cluster)
+    if nodes is not None:
+        bring_up(nodes.number)
     shutil.rmtree(HOME, ignore_errors=True)
     os.makedirs(HOME)
     with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
         archive.extractall(HOME)
+    return {}, b""
+
+
+def choose_late(late: int, blob: bytes) -> Reply:
+    """From now on, start the node ``late`` of the cluster after the others (-1: all together)."""
+    global nodes
+    if nodes is None:
+        raise Denial("the program is not a cluster")
+    nodes = nodes._replace(late=late)
     return {}, b""
 
 
@@ -95,9 +110,14 @@ def _read(path: str) -> bytes:
     return data if len(data) <= MOST_BYTES else b""
 
 
+def directories() -> list[str]:
+    """Return the directories with the program's files: one, or one for each node of a cluster."""
+    return [ROOT] if nodes is None else [node_place(number) for number in range(nodes.number)]
+
+
 def run_setup(seconds: float) -> None:
     if os.path.exists(f"{HOME}/setup"):
-        run_or_refuse("setup", seconds)
+        run_or_refuse("setup", seconds, beside_nodes=True)
 
 
 def run_workload(
@@ -143,21 +163,33 @@ def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[
     # -D makes the workload our child, so we learn when it ends, and do not wait for all that it started.
     tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
     tracer += ["-k"] if stacks else []
-    started = Script([*tracer, "-e", f"trace={traced}", "-e", f"raw={READS}"], [f"{HOME}/workload", ROOT], ROOT)
-    return started.wait(seconds), started.pipe_inode
+    tracer += ["-e", f"trace={traced}", "-e", f"raw={READS}"]
+    started = Script(tracer, [f"{HOME}/workload", ROOT], ROOT, beside_nodes=True)
+    return started.wait(seconds + _patience(1)), started.pipe_inode
+
+
+def _patience(starts: int) -> float:
+    """Return the seconds that ``starts`` starts of the cluster may take (0 if the program is not a cluster)."""
+    return 0.0 if nodes is None else starts * (nodes.seconds + STARTING)
 
 
 def run_check(told: bytes, seconds: float) -> ScriptExit:
     with open(TOLD, "wb") as file:
         file.write(told)
+    if nodes is not None:
+        words = [f"{HOME}/check", ROOT, TOLD]
+        return Script([], words, "/", beside_nodes=True, starts=2).wait(2 * seconds + _patience(2))
     global warm
     if warm is None:
         warm = WarmPython(f"{HOME}/check", lambda words: _placed(words, "/"), _environment(), seconds)
     return Script([], [f"{HOME}/check", ROOT, TOLD], "/", warm).wait(seconds)
 
 
-def run_or_refuse(name: str, seconds: float) -> None:
-    ended = Script([], [f"{HOME}/{name}", ROOT], ROOT).wait(seconds)
+def run_or_refuse(name: str, seconds: float, *, beside_nodes: bool = False) -> None:
+    """Run the script ``name``. If ``beside_nodes`` is true, and the program is a cluster, its nodes run meanwhile.
+    Raises Denial if the script fails."""
+    script = Script([], [f"{HOME}/{name}", ROOT], ROOT, beside_nodes=beside_nodes)
+    ended = script.wait(seconds + (_patience(1) if beside_nodes else 0.0))
     if ended.code != 0:
         raise Denial(f"{name} {how_it_ended(ended, seconds)}")
 
@@ -204,9 +236,19 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 class Script:
     """A running script of a program: the command ``words`` in the working directory ``folder``. If the command
     ``tracer`` (such as strace) is not empty, it runs the script. If ``forks`` is given, it is a process that has run
-    the script's imports already, and the script runs in a fork of it."""
+    the script's imports already, and the script runs in a fork of it. With ``beside_nodes``, the nodes of a cluster
+    start before the script, and they may start ``starts`` times (:mod:`bob.agent.inside.nodes`)."""
 
-    def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
+    def __init__(
+        self,
+        tracer: list[str],
+        words: list[str],
+        folder: str,
+        forks: WarmPython | None = None,
+        *,
+        beside_nodes: bool = False,
+        starts: int = 1,
+    ) -> None:
         clear_scratch()
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
         self._alone = {forks.pid} if forks is not None and forks.pid is not None else set[int]()
@@ -215,6 +257,9 @@ class Script:
         self.pipe_inode = os.fstat(write_end).st_ino
         self._name = os.path.basename(words[0])
         self._bounds = processes.ScriptBounds(self._others, CALLS if tracer else "")
+        command = _placed(words, folder)
+        if beside_nodes and nodes is not None:
+            command = with_nodes(nodes, command, lambda words: _placed(words, "/"), starts)
         is_told = bool(tracer)  # other scripts print for people, so both outputs go into one pipe, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker
         try:
@@ -222,7 +267,7 @@ class Script:
                 self._process = forks.fork(words[1:], write_end)
             else:
                 self._process = subprocess.Popen(
-                    [*tracer, *_placed(words, folder)],
+                    [*tracer, *command],
                     stdin=subprocess.DEVNULL,
                     stdout=write_end,
                     stderr=subprocess.PIPE if is_told else subprocess.STDOUT,

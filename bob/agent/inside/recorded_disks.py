@@ -73,10 +73,11 @@ class LoggedDisk:
         return int(read_text(f"/sys/block/{self._data.name}/stat").split()[devices.SECTORS_WRITTEN])
 
 
-def give_history(device: int) -> None:
+def give_history(device: int, devices: int = 1) -> None:
     """Make the kernel treat a device as one that was already written to. Otherwise the device's background threshold is
-    zero, and the flusher would write dirty data after 5 s rather than 30 s. That would hide ordering violations."""
-    write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", "50")
+    zero, and the flusher would write dirty data after 5 s rather than 30 s. That would hide ordering violations. There
+    are ``devices`` such devices, and the kernel refuses shares that are 100 % together."""
+    write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", str(100 // (devices + 1)))
 
 
 class RecordedDisks:
@@ -108,7 +109,8 @@ class RecordedDisks:
         self.assembly = Assembly(layers, [disk.path for disk in self.disks], lost=lost, crashed=crashed)
         self._has_layers = bool(layers)
         if not layers:
-            give_history(self.disks[0].device)
+            for disk in self.disks:
+                give_history(disk.device, len(self.disks))
 
     @property
     def devices(self) -> list[tuple[int, int]]:

@@ -12,18 +12,19 @@ from typing import Any
 
 from bob.agent.inside import medium
 from bob.agent.inside.assembly import Assembly, loop_disks
-from bob.agent.inside.devices import BASE_EPOCH, EPOCH, opened, run, run_anyhow, with_device, write_text
+from bob.agent.inside.devices import BASE_EPOCH, EPOCH, opened, write_text
 from bob.agent.inside.documents import Manner, OperationsDocument, ScriptsDocument, subject_from
 from bob.agent.inside.frames import Reply
 from bob.agent.inside.images import pack
 from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
-from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
+from bob.agent.inside.mounts import ROOT, unmount
 from bob.agent.inside.operations import Operations, perform_all
 from bob.agent.inside.pacing import Neighbour
 from bob.agent.inside.programs import run_setup, run_workload
 from bob.agent.inside.recorded_disks import RecordedDisks
+from bob.agent.inside.volumes import Volumes
 
 CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
@@ -79,6 +80,7 @@ class Take:
         self.recorded = RecordedDisks(
             self.medium.work_path, disks, log_bytes, completion, self.subject.layers, lost, crashed=after
         )
+        self.volumes = Volumes(self.subject, self.recorded.assembly)
         self.timeline = self.recorded.timeline(self._manner.timeline_kib, more)
         self.effective = ""
 
@@ -97,16 +99,12 @@ class Take:
         self.narrate(text)
         self.timeline.mark(text)
 
-    @property
-    def path(self) -> str:
-        return self.recorded.assembly.path
-
     def assemble(self) -> None:
         self.recorded.assemble()
 
     def mount(self) -> None:
-        options = self.recorded.assembly.options(self.subject.options)
-        mount_or_refuse(self.path, self.subject.driver, options)
+        self.volumes.mount_or_refuse()
+        self.effective = self.volumes.effective_options()
 
     def settle(self) -> None:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
@@ -164,7 +162,6 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
         recording.assemble()
         recording.narrate("mount")
         recording.mount()
-        recording.effective = effective_options()
         before = status_of(asked.paths)
         os.sync()
         recording.settle()
@@ -196,7 +193,6 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
         recording.assemble()
         recording.mount()
-        recording.effective = effective_options()
         before = mounts()
         other = beside.enter_context(closing(Neighbour(ROOT, recording.subject.driver))) if asked.neighbour else None
         os.sync()
@@ -219,11 +215,9 @@ def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: byte
     with Take(base, subject, manner, after=True) as recording:
         recording.mark("start")
         recording.assemble()
-        if recording.subject.check:
-            run_anyhow(recording.recorded.assembly.tool(recording.subject.check), recording.path)
+        recording.volumes.check()
         recording.mount()
         recording.mark("end")
-        recording.effective = effective_options()
         unmount()
         return recording.reply({}, {})
 
@@ -254,10 +248,11 @@ def make_base(
         set_clock(BASE_EPOCH)
         narrate = narrator(narrates)
         narrate("mkfs")
-        printed = run(*with_device(whole.mkfs(made.mkfs), whole.path))
+        volumes = Volumes(made, whole)
+        printed = volumes.make()
         narrate("mount")
-        mount_or_refuse(whole.path, made.driver, whole.options(made.options))
-        effective = effective_options()
+        volumes.mount_or_refuse()
+        effective = volumes.effective_options()
         if not setup_seconds:  # a program would see this file
             with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
                 pass

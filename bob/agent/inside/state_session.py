@@ -16,16 +16,16 @@ from typing import Any, Optional, TypeVar
 
 from bob.agent.inside.assembly import LayerFailed
 from bob.agent.inside.built_trees import spoil_and_check
-from bob.agent.inside.complaints import CHECKER, KERNEL_MESSAGE, REMOVAL, Complaints, run_checker
-from bob.agent.inside.devices import SECTOR, forget_file_systems, run_anyhow
+from bob.agent.inside.complaints import KERNEL_MESSAGE, REMOVAL, Complaints
+from bob.agent.inside.devices import SECTOR, forget_file_systems
 from bob.agent.inside.documents import SubjectDocument
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import Runs, merged, outside
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import EntryTree, Look, TreeEntry, describe
-from bob.agent.inside.mounts import ROOT, Mount, unmount
-from bob.agent.inside.removal import remove_all
+from bob.agent.inside.mounts import ROOT, unmount
 from bob.agent.inside.scratch import Scratch
+from bob.agent.inside.volumes import Volumes
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-|md)\d+")  # in kernel messages; not part of an outcome
 
@@ -86,9 +86,8 @@ class StateSession:
         scratch.look_out([])
         forget_file_systems()
         # bob must not write when it looks: without noatime, each unmount would write time stamps back.
-        self.volume = scratch.assembly
-        options = self.volume.options(subject.options)
-        self.mount = Mount(self.volume.path, subject.driver, options, ("noatime", "nodiratime"))
+        self.volumes = Volumes(subject, scratch.assembly)
+        self.mount = self.volumes.mounting(("noatime", "nodiratime"))
         scratch.accessed()
 
     def close(self) -> None:
@@ -155,8 +154,8 @@ class StateSession:
         return found
 
     def check(self) -> None:
-        if self.subject.check and self.checks:
-            run_anyhow(self.volume.tool(self.subject.check), self.volume.path)
+        if self.checks:
+            self.volumes.check()
 
     def recover_and_look(self) -> StateOutcome:
         """Recover the state as a boot would, and return its outcome. The kernel's messages are added to
@@ -177,12 +176,12 @@ class StateSession:
             if not self.subject.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
-            run_anyhow(self.volume.tool(self.subject.repair), self.volume.path)
+            self.volumes.repair()
             repaired = True
             if self.mount():
                 return error, True, None
         tree = self.looker.tree(began)
-        read_only = self.is_writable and not os.access(ROOT, os.W_OK)
+        read_only = self.is_writable and not self.volumes.are_writable()
         unmount()
         if not repaired:
             self.complained.append(self.complaints.number(kernel.warnings(), read_only=read_only, mounted=True))
@@ -209,19 +208,16 @@ class StateSession:
         self.check()
         if not self.mount():
             unmount()
-            if checker := self.subject.checker:
-                code, printed = run_checker(self.volume.tool(checker), self.volume.path)
-                if code not in self.subject.clean:
-                    wrong.append((CHECKER, f"{checker[0]} ends with {code}: {printed}"))
+            wrong += self.volumes.faults()
             self.scratch.kernel.skip()
             if number := self.mount():
                 wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
             else:
                 said = self.complaints.unexpected(self.scratch.kernel.warnings())
-                fault = remove_all(ROOT)
+                fault = self.volumes.remove_all()
                 if not fault and self.is_writable:
                     os.sync()
-                    fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
+                    fault = None if self.volumes.are_writable() else f"/: {os.strerror(errno.EROFS)}"
                 unmount()
                 # A thread of jfs writes removals, and makes the file system read-only if it finds damage. The removal
                 # may then fail at once, after a sync, or only at the unmount. So messages until then count.

@@ -12,6 +12,7 @@ from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import MS_BIND, MS_RDONLY, MS_REC, MS_SHARED, mount_at
 from bob.agent.inside.processes import MOST_OF_MEMORY
 
+HOME = f"{WORK}/program"  # the files of the program, in the world, too
 WORLD_SERIAL = "bob-world"  # the disk's serial number
 PLACE = "/run/bob-world"
 LOWER, MEMORY, WORLD = f"{PLACE}/lower", f"{PLACE}/memory", f"{PLACE}/root"

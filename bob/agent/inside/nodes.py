@@ -1,0 +1,148 @@
+"""The nodes of a cluster. A node is one member of the cluster: processes in a network of their own, with a disk of
+their own. Node number 2 has the address 10.9.0.12, and the client has 10.9.0.1. A bridge connects them all.
+
+A script of the client (the cluster's setup, workload or check) runs *beside the nodes*: a shell starts all nodes, waits
+until the cluster is ready, and runs the script. The shell also restarts a cluster that does not answer."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bob.agent.inside.devices import WORK, run_anyhow, write_text
+from bob.agent.inside.frames import Denial
+from bob.agent.inside.mounts import ROOT, node_place
+from bob.agent.inside.world import HOME
+
+LOGS, LAUNCHER, READY = f"{WORK}/nodes", f"{WORK}/launch", f"{WORK}/ready"
+NAMESPACES = "/run/netns"
+UNAVAILABLE = 13  # the exit code of a client's script that gets no answer from the cluster
+ASK_SECONDS = 5  # one run of the script ``ready`` may take this time
+PAUSE_SECONDS = 1.0  # between two runs of it
+
+
+class NodesDocument(NamedTuple):
+    """A cluster of ``number`` nodes. It must be ready within ``seconds`` after its start. The node ``late`` starts
+    after the others (-1: all start together)."""
+
+    number: int
+    seconds: float
+    late: int = -1
+
+
+def bring_up(count: int) -> None:
+    """Make the network of ``count`` nodes, unless the guest has it. Raises Denial if the kernel refuses."""
+    if os.path.exists(f"{NAMESPACES}/n{count - 1}"):
+        return
+    run_anyhow(["modprobe", "-a", "veth", "bridge"], "")
+    lines = []
+    if not os.path.exists("/sys/class/net/br0"):
+        lines = ["link add br0 type bridge", "addr add 10.9.0.1/24 dev br0", "link set br0 up"]
+    for number in range(count):
+        name, address = f"n{number}", f"10.9.0.{10 + number}"
+        if os.path.exists(f"{NAMESPACES}/{name}"):
+            continue
+        _ip([], [f"netns add {name}"])
+        lines += [f"link add {name} type veth peer name e0 netns {name}", f"link set {name} master br0 up"]
+        _ip([], lines)
+        _ip(["-n", name], [f"addr add {address}/24 dev e0", "link set e0 up", "link set lo up"])
+        lines = []
+
+
+def _ip(options: list[str], lines: list[str]) -> None:
+    said = subprocess.run(
+        ["ip", *options, "-batch", "-"], input="\n".join(lines).encode(), capture_output=True, check=False
+    )
+    if said.returncode:
+        words = said.stderr.decode(errors="replace").strip().splitlines()
+        raise Denial(f"cannot make the network of the nodes: {words[0] if words else said.returncode}")
+
+
+def with_nodes(
+    nodes: NodesDocument, client: list[str], placed: Callable[[list[str]], list[str]], starts: int
+) -> list[str]:
+    """Return a command that starts the nodes, waits until the cluster is ready, and runs the command ``client``. The
+    function ``placed`` turns a node's command into one that runs in the program's root file system. If the cluster does
+    not answer, the returned command starts it again, up to ``starts`` times in all. If it never answers, the command
+    ends with the code UNAVAILABLE.
+
+    If a node is late, it starts when the others are ready, so that another node leads. If the others do not get ready,
+    it starts then, and they get the same time again."""
+    os.makedirs(LOGS, exist_ok=True)
+    for name in os.listdir(LOGS):
+        os.unlink(f"{LOGS}/{name}")
+    numbers = range(nodes.number)
+    in_time = "\n    ".join(_started(nodes, number, placed) for number in numbers if number != nodes.late)
+    late = _started(nodes, nodes.late, placed) if nodes.late in numbers else "return 1"
+    text = _LAUNCHER.format(
+        home=HOME,
+        in_time=in_time,
+        late=late,
+        starts=starts,
+        seconds=max(1, round(nodes.seconds)),
+        ready=shlex.join(placed(["timeout", str(ASK_SECONDS), f"{HOME}/ready", ROOT])),
+        repair=shlex.join(placed([f"{HOME}/repair", ROOT])),
+        pause=PAUSE_SECONDS,
+        said=READY,
+        logs=" ".join(f"{LOGS}/n{number}" for number in numbers),
+        unavailable=UNAVAILABLE,
+    )
+    write_text(LAUNCHER, text)
+    return ["sh", LAUNCHER, *client]
+
+
+_LAUNCHER = """
+start() {{
+    pids=
+    {in_time}
+}}
+join() {{
+    {late}
+}}
+is_ready() {{
+    [ -x {home}/ready ] || return 0
+    until=$(($(date +%s) + {seconds}))
+    until {ready} >{said} 2>&1; do
+        [ "$(date +%s)" -lt $until ] || return 1
+        sleep {pause}
+    done
+}}
+gets_ready() {{
+    if is_ready; then join; return 0; fi
+    join && is_ready
+}}
+end() {{
+    for pid in $pids; do kill -s KILL -- -$pid 2>/dev/null; done
+    wait $pids 2>/dev/null
+}}
+left={starts}
+while start; do
+    left=$((left - 1))
+    if gets_ready; then
+        "$@"
+        code=$?
+        [ $code = {unavailable} ] && [ $left -gt 0 ] || exit $code
+    elif [ $left = 0 ]; then
+        words="the cluster is not ready within {seconds} s"
+        for log in {logs} {said}; do
+            [ ! -s $log ] || words="$words; ${{log##*/}} says: $(tail -n 1 $log)"
+        done
+        echo "$words" >&2
+        exit {unavailable}
+    fi
+    end
+    if [ -x {home}/repair ]; then {repair}; fi
+done
+"""
+
+
+def _started(nodes: NodesDocument, number: int, placed: Callable[[list[str]], list[str]]) -> str:
+    """Return a shell command that starts a node in the background."""
+    name = f"n{number}"
+    words = placed([f"{HOME}/node", str(number), node_place(number), str(nodes.number)])
+    alone = ["setsid", "nsenter", f"--net={NAMESPACES}/{name}", "unshare", "--uts"]
+    named = ["sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", name]
+    return f'{shlex.join([*alone, *named, *words])} </dev/null >>{LOGS}/{name} 2>&1 & pids="$pids $!"'

@@ -1,0 +1,93 @@
+"""The shell that starts a cluster's nodes beside a client, here without networks: what starts when, and what its end
+says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from bob.agent.inside import nodes
+from bob.agent.inside.nodes import UNAVAILABLE, NodesDocument, with_nodes
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A cluster's folder. Each node notes its number and its process in the file `started`, and runs on. Programs that
+    need rights are replaced by ones that only run the rest of their words."""
+    home, programs = tmp_path / "program", tmp_path / "bin"
+    home.mkdir()
+    programs.mkdir()
+    for name, text in {"nsenter": 'shift; exec "$@"', "unshare": 'shift; exec "$@"', "hostname": "true"}.items():
+        script(programs / name, text)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    for name in ("HOME", "ROOT", "LOGS", "LAUNCHER", "READY"):
+        monkeypatch.setattr(nodes, name, str(tmp_path / ("program" if name == "HOME" else name)))
+    monkeypatch.setattr(nodes, "PAUSE_SECONDS", 0.05)
+    script(home / "node", f'echo "$1 $$" >>{tmp_path}/started; echo "node $1 of $3"; exec sleep 30')
+    yield home
+    for line in (tmp_path / "started").read_text().splitlines():
+        with suppress(ProcessLookupError):
+            os.kill(int(line.split()[1]), 9)
+
+
+def run(*client: str, late: int = -1, starts: int = 2) -> subprocess.CompletedProcess[str]:
+    words = with_nodes(NodesDocument(3, 1.0, late), list(client), lambda words: words, starts)
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
+def started(home: Path) -> list[int]:
+    """The numbers of the nodes, in the order of their starts."""
+    return [int(line.split()[0]) for line in (home.parent / "started").read_text().splitlines()]
+
+
+def test_the_client_runs_when_the_cluster_is_ready(home: Path) -> None:
+    script(home / "ready", f"test $(wc -l <{home.parent}/started) = 3")
+    ended = run("sh", "-c", "echo it is asked; exit 7")
+    assert (ended.returncode, ended.stdout) == (7, "it is asked\n")
+    assert sorted(started(home)) == [0, 1, 2]
+
+
+def test_a_late_node_starts_when_the_others_are_ready(home: Path) -> None:
+    script(home / "ready", f"test $(wc -l <{home.parent}/started) -ge 2")
+    ended = run("sh", "-c", f"until [ $(wc -l <{home.parent}/started) = 3 ]; do sleep 0.05; done", late=0)
+    assert ended.returncode == 0
+    assert (sorted(started(home)[:2]), started(home)[2:]) == ([1, 2], [0])
+
+
+def test_a_late_node_helps_others_that_do_not_get_ready(home: Path) -> None:
+    script(home / "ready", f"test $(wc -l <{home.parent}/started) = 3")
+    assert run("true", late=1).returncode == 0
+    assert started(home)[2:] == [1]
+
+
+def test_a_cluster_that_does_not_answer_is_repaired_and_started_again(home: Path) -> None:
+    script(home / "ready", f"test -e {home.parent}/repaired && test $(wc -l <{home.parent}/started) = 6")
+    script(home / "repair", f"touch {home.parent}/repaired")
+    assert run("true").returncode == 0
+    assert sorted(started(home)) == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_cluster_that_never_answers_is_unavailable(home: Path) -> None:
+    script(home / "ready", "echo no leader; exit 1")
+    ended = run("true")
+    assert ended.returncode == UNAVAILABLE
+    assert ended.stderr.startswith("the cluster is not ready within 1 s; n0 says: node 0 of 3; ")
+    assert ended.stderr.endswith("says: no leader\n")
+    assert len(started(home)) == 6
+
+
+def test_a_client_that_gets_no_answer_asks_a_second_time(home: Path) -> None:
+    script(home / "ready", f"test $(wc -l <{home.parent}/started) -ge 3")
+    ended = run("sh", "-c", f"test -e {home.parent}/asked && exit 10; touch {home.parent}/asked; exit {UNAVAILABLE}")
+    assert ended.returncode == 10
+    assert run("sh", "-c", f"exit {UNAVAILABLE}").returncode == UNAVAILABLE
