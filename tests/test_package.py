@@ -228,8 +228,7 @@ def test_one_version_is_named_everywhere() -> None:
     assert headings[:2] == ["Unreleased", f"{__version__} - {cited['date-released']}"], (
         "the last release, and what is new"
     )
-    [image] = re.findall(r"/bob:([0-9.]+)\"", (ROOT / "docs/machines.md").read_text())
-    assert image == __version__
+    assert {*re.findall(r"/bob:([0-9.]+)\"", (ROOT / "docs/machines.md").read_text())} <= {__version__}
 
 
 @pytest.mark.parametrize(

@@ -155,26 +155,27 @@ class _WorkloadExploration:
 
     def cut_power(self) -> None:
         """Mount states that have only durable writes, at growth points (times just before a write becomes durable). If
-        there are more of them than the budget allows mounts, take some that cover the trace evenly."""
+        there are more of them than the budget allows mounts, take some that cover the trace evenly. Also mount the
+        state with every write: the trees before and after all calls show the effects of the calls."""
         bare = self.plan.bare
         chosen = [bare[number] for number in islice(spread(len(bare)), self.effort.budget)]
         _session, rounds = self._begin()
-        rounds.observe(chosen)
+        rounds.observe(dict.fromkeys((*chosen, *self.plan.controls)))
         rounds.settle()
 
     def mount_each(self) -> None:
         """Mount all states that the budget allows. For a cluster, a half of them are states in which nodes lost either
         nothing or all that they could lose."""
         plan, budget = self.plan, self.effort.budget
-        of_nodes: dict[int, CrashState] = {}
+        of_nodes = {plan.medium(state): state for state in plan.controls} if self.subject.nodes else {}
         for state in plan.by_disk() if self.subject.nodes else ():
-            if len(of_nodes) == budget // 2:
+            if len(of_nodes) >= budget // 2:
                 break
             of_nodes.setdefault(plan.medium(state), state)
-        search = plan.search(budget - len(of_nodes), self.effort.seed)
+        search = plan.search(budget, self.effort.seed)
         others = (one.state for one in search if one.state.torn or plan.medium(one.state) not in of_nodes)
         _session, rounds = self._begin()
-        _observe_all(rounds, chain(of_nodes.values(), others))
+        _observe_all(rounds, islice(chain(of_nodes.values(), others), budget))
         rounds.settle()
         self._control_evidence(rounds)
         self.search = search

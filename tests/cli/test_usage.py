@@ -36,7 +36,7 @@ PROBE = ("probe", "--fs", "ext4")
             ["xyzzy"],
             snapshot("bob: unknown command 'bob xyzzy'"),
             snapshot(
-                "hint: bob knows: probe, try, app, search, matrix, judge, show, compare, merge, reproduce, witness, replay, apm, runs, image, trace, doctor, site, man"
+                "hint: bob knows: probe, try, app, cluster, search, matrix, judge, show, compare, merge, reproduce, witness, replay, apm, runs, image, trace, doctor, site, man"
             ),
         ),
         (

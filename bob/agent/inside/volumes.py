@@ -12,6 +12,7 @@ from bob.agent.inside.assembly import Assembly
 from bob.agent.inside.complaints import CHECKER, run_checker
 from bob.agent.inside.devices import run, run_anyhow, with_device
 from bob.agent.inside.documents import SubjectDocument
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import ROOT, Mount, effective_options, mount_at, mount_or_refuse, node_place, unmount
 from bob.agent.inside.removal import remove_all
 
@@ -29,6 +30,8 @@ class Volumes:
 
     def __init__(self, subject: SubjectDocument, assembly: Assembly) -> None:
         self._assembly, self._are_nodes = assembly, bool(subject.nodes)
+        if not subject.layers and len(assembly.disks) != (len(subject.nodes) or 1):
+            raise Denial(f"the subject does not say how to assemble {len(assembly.disks)} disks")
         self.each = [Volume(subject, assembly.path, ROOT)]
         if self._are_nodes:
             devices = zip(subject.nodes, assembly.disks)
