@@ -7,10 +7,11 @@ The function :func:`probe` finds out which properties a file system has. With :f
 a few operations. With :func:`app` you find out whether a program survives a crash. The function :func:`resume`
 continues a stopped probe, and :func:`load` reads the result of a run (docs/results.md, docs/notebook.ipynb).
 
-All errors are :class:`bob.errors.BobError`, with a ``hint``. bob raises UsageError before anything starts. If a text
-that the user wrote (such as a workload) has a mistake, bob raises PointedError, a kind of UsageError that says where
-the mistake is. MissingProgramError, ImageError, GuestError and StoreError are faults of the machine. The first Ctrl-C
-raises KeyboardInterrupt after the guests have ended. A second Ctrl-C ends the guests at once."""
+All errors are :class:`bob.errors.BobError`, with a ``hint``. bob raises UsageError if a request is wrong or impossible,
+mostly before a guest starts. If a text that the user wrote (such as a workload) has a mistake, bob raises PointedError,
+a kind of UsageError that says where the mistake is. MissingProgramError, ImageError, GuestError and StoreError are
+faults of the machine. The first Ctrl-C raises KeyboardInterrupt after the guests have ended. A second Ctrl-C ends the
+guests at once."""
 
 from typing import Any
 

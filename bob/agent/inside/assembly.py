@@ -50,8 +50,8 @@ class Assembly:
             run_anyhow(["modprobe", "--quiet", module], "")
 
     def assemble(self) -> None:
-        """Make the device at ``path``. If that fails, take all layers away again, and raise LayerFailed. It has the
-        message of the first layer that failed."""
+        """Start the layers; then ``path`` is the path of the device that is mounted. If that fails, take all layers
+        away again, and raise LayerFailed. It has the message of the first layer that failed."""
         paths = list(self.disks)
         failed: LayerFailed | None = None
         for number, layer in enumerate(self._layers):
@@ -83,8 +83,8 @@ class Assembly:
                 _link(f"{LINK}-{place}", paths[below])
 
     def mkfs(self, words: list[str]) -> list[str]:
-        """Return the command ``words`` of mkfs, with the words that the topmost layer adds if it hands several devices
-        to the file system."""
+        """Return the mkfs command ``words``, with the arguments that the topmost layer adds. Only a layer that hands
+        several devices to the file system adds any."""
         return [
             *words[:-1],
             *(self._named(word) for word in (self._layers[-1].mkfs if self._layers else ())),
@@ -111,7 +111,7 @@ class Assembly:
         return not any(number < len(self.disks) and self.disks[number] == MISSING for number in numbers)
 
     def release(self) -> None:
-        """Take all layers away, the upper layers first. Raises Denial if a layer stays."""
+        """Take all layers away, the upper layers first. Raises Denial if a layer cannot be stopped."""
         while self._started:
             self._started.pop().stop()
 

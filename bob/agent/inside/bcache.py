@@ -38,8 +38,8 @@ POLYNOMIAL, ALL_ONES = 0x42F0E1EBA9EA3693, (1 << 64) - 1
 
 
 def superblock(version: int, uuid: bytes, *, flags: int = 0, buckets: int = 0) -> bytes:
-    """Return a superblock. A cache has a number of ``buckets``, and a backing device has the number of its caching mode
-    as ``flags``."""
+    """Return the superblock of a device. For a cache, ``buckets`` is its number of buckets. For a backing device,
+    ``flags`` is the number of its caching mode."""
     fields = [SUPER_SECTOR, version, MAGIC, uuid, SET, b"", flags, 0, buckets, BLOCK, BUCKET if buckets else 0]
     fields += [int(bool(buckets)), 0, 0, FIRST_BUCKET * bool(buckets), 0]
     body = SUPER.pack(0, *fields)[8:]
@@ -66,8 +66,8 @@ def _table() -> list[int]:
 
 
 def make(backing: str, cache_path: str, mode: str) -> None:
-    """Write the superblocks of a ``backing`` device and of its cache. When they are registered, the kernel makes the
-    cache empty. Raises Denial for an unknown ``mode``."""
+    """Write the superblocks of a ``backing`` device and of its cache. The kernel treats a cache with a new
+    superblock as empty. Raises Denial for an unknown ``mode``."""
     if mode not in MODES:
         raise Denial(f"invalid mode of bcache {mode!r}; expected {', '.join(MODES)}")
     blocks = {

@@ -43,8 +43,8 @@ def check_built(
 
     ``spoilers[i]`` is a script that damages ``trees[i]`` before the check (:func:`spoil_and_check`). ``blob`` has new
     chunks one after the other, and ``lengths`` has their lengths. In the reply, ``answers`` has the exit code and the
-    output of the checker for each tree. ``without`` is a list of names of extended attributes. The trees lack these
-    attributes, because tmpfs refuses them.
+    output of the checker for each tree. The reply's ``without`` has the names of the extended attributes that tmpfs
+    refused, so the trees lack them.
     """
     position = 0
     for length in lengths:
@@ -65,8 +65,8 @@ def check_built(
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
     """Damage the mounted state, and then run the program's checker on the state. ``spoiler`` is the name of a script
-    that does the damage, :data:`EMPTIED` (remove everything), or "" for no damage. ``told`` is what the program under
-    test had printed before the crash."""
+    that does the damage, or one of two special values: :data:`EMPTIED` (bob removes everything) or "" (no damage).
+    ``told`` is what the program under test had printed before the crash."""
     if spoiler == EMPTIED:
         for place in directories():
             if fault := remove_all(place):

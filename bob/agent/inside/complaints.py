@@ -24,8 +24,9 @@ MOST_LINES = 4
 
 class Complaints:
     """The kernel's complaints about states. The complaints have numbers from 1 on, and complaints that differ only in
-    digits have the same number. ``new`` has the complaints that the host does not have yet, as pairs of kind and words.
-    Lines of the kernel that match a regular expression in ``expected`` do not count as complaints."""
+    digits have the same number. ``new`` has the complaints that the host does not have yet, as pairs of kind (READ_ONLY
+    or KERNEL_MESSAGE) and text. Lines of the kernel that match a regular expression in ``expected`` do not count as
+    complaints."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []

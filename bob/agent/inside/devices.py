@@ -243,8 +243,8 @@ def _is_stopped(name: str) -> bool:
 
 
 def stop_cached(name: str) -> None:
-    """Stop the device ``name`` of bcache, or bob's cache set (``name`` is its UUID), and wait until it is gone. Raises
-    Denial if it stays."""
+    """Stop a device of bcache, or bob's cache set, and wait until it is gone. ``name`` is the device's name in
+    /sys/block, or the UUID of the cache set. Raises Denial if it stays."""
     folder = f"{CACHE_SETS}/{name}" if name == CACHE_SET else f"/sys/block/{name}/bcache"
     with suppress(FileNotFoundError):
         write_text(f"{folder}/stop", "1")
@@ -261,8 +261,8 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 def remove_log_writes(disks: int) -> None:
     """Remove the dm-log-writes devices of a recording, so that their logs are complete and in order. A device that is
     removed too early logs its last writes in the wrong order. It puts the writes since the last flush in front of older
-    writes that still wait in its queue (list_splice_init in log_writes_dtr). So first wait until the device's kernel
-    thread sleeps interruptibly, which means that it has logged everything (log_writes_kthread in
+    writes that still wait in its queue (list_splice_init in log_writes_dtr). So this function first waits until the
+    device's kernel thread sleeps interruptibly, which means that it has logged everything (log_writes_kthread in
     drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):

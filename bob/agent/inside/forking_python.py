@@ -1,6 +1,6 @@
 """Import the modules of a program's checker (a Python script) once, and fork a process for each tree that the checker
 shall check. In an emulated guest a fork takes milliseconds, and a start of Python takes 0.25 s. In each forked process
-the checker runs from its first line, as ``__main__``. The process is a child of the agent
+the checker runs from its first line, as ``__main__``. Each forked process is a child of the agent
 (:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LONGEST = 64 * 1024  # bytes of a message
 
 def serve(script: str, end: socket.socket) -> None:
     """Fork a checker for each message on ``end``, the socket to the agent. Return when the agent has closed the socket.
-    Return at once if a fork of this process would lack something that a new Python process has, such as a thread. This
-    function also returns in each forked process, after the checker has ended there.
+    Return before the first fork if the imports started a thread, which a fork would lack, or if Python is older than
+    3.9. This function also returns in each forked process, after the checker has ended there.
 
-    Before the first fork, this process runs the imports at the head of ``script``. It does so up to the first line
-    other than an import, or up to the first import of a module of the program itself. That code may change what later
-    imports do, so it must run in each fork, like all code after it."""
+    Before the first fork, this process runs the imports at the head of ``script``. These are the imports before the
+    first other line, and before the first import of a module of the program itself. Such a line may change what later
+    imports do, so the rest of the script runs only in the forks."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()

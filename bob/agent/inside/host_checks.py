@@ -49,10 +49,10 @@ class HostChecks:
             self._medium.work.put(sector, data)
 
     def recover(self, runs: list[int]) -> tuple[str, list[int], Runs, bytes]:
-        """Recover one state, which ``runs`` describe as in :func:`recover`. Return four values: a digest of the disk
-        after the recovery; the program's accesses; the runs of sectors that it changed; and their data. The accesses
-        are a flat list of three numbers each: 1 for a read or 0 for a write, first sector, number of sectors. Raises
-        Denial if bob cannot follow the program's accesses."""
+        """Recover one state. ``runs`` describes the state as a flat list of (sector, sector in the payload, sectors) in
+        ascending order. Return four values: a digest of the disk after the recovery; the program's accesses; the runs
+        of sectors that it changed; and their data. The accesses are a flat list of three numbers each: 1 for a read or
+        0 for a write, first sector, number of sectors. Raises Denial if bob cannot follow the program's accesses."""
         work, pristine = self._medium.work, self._medium.pristine
         self._write(runs)
         touched = self._process.run(self._command, self._environment)

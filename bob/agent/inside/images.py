@@ -196,7 +196,7 @@ def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, boo
 
 
 def unpack(packed: bytes) -> Iterator[tuple[int, memoryview]]:
-    """Yield each run of a packed image as its first sector and its data."""
+    """Yield the first sector and the data of each run in ``packed``, the packed form of a difference."""
     data = memoryview(zlib.decompress(packed))
     position = 0
     while position < len(data):

@@ -102,9 +102,10 @@ def clear_late_disks() -> None:
 
 class LateServer:
     """A server that handles the kernel's nbd requests on the socket ``peer``, until ``control`` closes. The content of
-    its disk is ``length`` bytes of the file ``disk`` from byte ``start`` on. It carries out a write at once, but
-    reports the write as complete only when the machine is idle. If several writes wait, it then reports the write that
-    came last if ``youngest`` is true, and otherwise the write that came first. The server answers a flush at once."""
+    its disk is ``length`` bytes of the file ``disk`` from byte ``start`` on. The server carries out a write at once,
+    but reports the write as complete only when the machine is idle. If several writes wait, it then reports the write
+    that came last if ``youngest`` is true, and otherwise the write that came first. The server answers a flush at
+    once."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

@@ -10,16 +10,15 @@ calls, because each crash state needs them:
 - ``bcache NAME BACKING CACHE`` registers a backing device and its cache with bcache.
 - ``bcache-create MODE BACKING CACHE`` writes their superblocks; MODE is ``writethrough`` or ``writeback``.
 - ``message DEVICE SECTOR TEXT...`` sends a message to a device-mapper target.
-- ``remove NAME`` removes a device that a command made. A layer has commands in its list ``make``,
-  which run once to create it. If these commands leave such a device, the agent removes the device after the last of
-  them.
+- ``remove NAME`` removes a device that an earlier command made. After the commands that create the layer (its list
+  ``make``), the agent itself removes the devices that are left.
 - ``zero DEVICE N`` writes zeros to the first N sectors.
 - ``set DEVICE FILE VALUE`` writes the value into a file below /sys/block/DEVICE.
 
 In later commands, NAME stands for the path of the device that ``dm``, ``md``, ``bcache`` or ``loop`` made, or for the
 mount point. In the same way, DISK0 stands for the path of the first device below the layer. If a device below the layer
 failed, its path is the word ``missing``. Then ``md`` and a table of dm-raid do without that device, and ``bcache`` does
-without its cache. Any other table over a missing device makes a missing device, too."""
+without its cache. If any other table has a missing device, NAME becomes ``missing``, too."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ class StartedLayer:
         self.path = layer.device if layer.start else next((path for path in below if path != MISSING), MISSING)
 
     def make(self) -> None:
-        """Carry out the commands that make the layer. This happens only once for a set of disks. Then remove the
-        devices that the commands made meanwhile."""
+        """Carry out the commands that create the layer, and then remove the devices that these commands made. A set
+        of disks needs this only once."""
         self._carry_out(self._layer.make)
         self.remove_devices()
 
