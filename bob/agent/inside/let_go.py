@@ -25,8 +25,9 @@ def mounts() -> list[MountLine]:
 
 
 def unmount_after_scripts(before: list[MountLine]) -> None:
-    """Unmount ``ROOT`` after a program's scripts have ended. Also unmount everything that the scripts mounted:
-    ``before`` lists the mounts that existed before the scripts ran. Raises Denial if a mount stays."""
+    """Unmount the file system under test (at ``ROOT``) after a program's scripts have ended. Also unmount everything
+    that the scripts mounted: ``before`` lists the mounts that existed before the scripts ran. Raises Denial (an error
+    for the user) if the scripts have left the file system busy, or have unmounted it."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
     # A mount hides an older mount below it, which shows when the upper one is gone.

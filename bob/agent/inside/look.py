@@ -1,7 +1,8 @@
 """Read a mounted file system: the tree of its names, and the contents of files in chunks. This code runs for every
-crash state, under emulation, so it must be fast. Entries are tuples, because Python hashes tuples fast, and the data of
-a file is hashed only once. The process changes its working directory to directories of the mounted file system, so that
-the kernel need only walk short paths."""
+crash state, under emulation, so it must be fast. The *entry* of a name says what kind of file it is, and has inode
+number, size and so on. Entries are tuples, because Python hashes tuples fast, and the data of a file is hashed only
+once. The process changes its working directory to directories of the mounted file system, so that the kernel need only
+walk short paths."""
 
 from __future__ import annotations
 
@@ -60,9 +61,9 @@ class Look:
     ``new_chunks`` has the chunks that the host does not have yet. If ``lasting_inodes`` is false, the file system
     numbers its inodes anew at each mount. The reader then gives 0 as each inode number.
 
-    If ``closely`` is true, the reader reads all that a program can learn through names. It also reads the root
-    directory, all times, flags, blocks, and files of any length. It reads the order of names in a directory, too, and
-    stores that order in the field that has the target of a symbolic link. It leaves out only the file system's own
+    If ``closely`` is true, the reader also reads the root directory, and all times, flags and the number of blocks of
+    each inode. In files longer than :data:`LONGEST`, it skips holes. It reads the order of names in a directory, too,
+    and stores that order in the field that has the target of a symbolic link. It leaves out only the file system's own
     names, such as lost+found.
     """
 
@@ -360,8 +361,8 @@ def is_of_the_file_system(name: str) -> bool:
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """Return the permission bits, user, group and mtime (ns) of an inode. The mtime is given as 0 if it was set during
-    the recording or later."""
+    """Return the permission bits, user, group and mtime (ns) of an inode. The mtime is given as 0 if it was set after
+    bob began to record the workload."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 

@@ -72,10 +72,10 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return a function that cleans up and then calls ``function``. Before the call, it removes what an earlier failure
-    left, and the scratch device, which holds crash states. It keeps the scratch device if ``observes`` is true, because
-    then ``function`` needs the device to observe crash states. If the call fails, the returned function also removes
-    what the call left."""
+    """Return a function that cleans up and then calls ``function``. First, the returned function removes what an
+    earlier failure left. It also removes the scratch device, which holds crash states. If ``observes`` is true,
+    however, it keeps this device for ``function``. If the call fails, the returned function also removes what the call
+    left."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
@@ -117,8 +117,8 @@ HANDLERS: dict[str, Handler] = {
 
 
 def main() -> None:
-    """Serve requests until the host closes the stream. If there is a command-line argument and the guest has a port,
-    the requests come over that port, and the agent first sends the argument back."""
+    """Serve requests until the host closes the stream. If there is a command-line argument and the guest has a
+    virtio-serial port (port.py), the requests come over that port, and the agent first sends the argument back."""
     requests: BinaryIO = sys.stdin.buffer
     replies: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # other output must not get between the frames

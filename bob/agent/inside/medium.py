@@ -104,8 +104,8 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
-    """Return the medium, ``length`` bytes long, without a base image. The image ``work`` is in memory from ``address``
-    on (None: it is in a file)."""
+    """Return this module's medium, ``length`` bytes long, without a base image. If the arguments differ from those of
+    the last call, make the medium anew. The image ``work`` is in memory from ``address`` on (None: it is in a file)."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()

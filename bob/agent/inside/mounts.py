@@ -63,7 +63,7 @@ def node_place(number: int) -> str:
 
 class Mount:
     """A mount(2) at the path ``at`` that can be repeated. ``options`` has mount options, separated by commas. ``more``
-    has further mount options; they must be flags of mount(2)."""
+    has further flags of mount(2) by name, such as noatime."""
 
     def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = (), at: str = ROOT) -> None:
         words = [word for word in options.split(",") if word]
@@ -105,7 +105,7 @@ def mount_at(source: str, target: str, fs: str, flags: int = 0, data: str = "") 
 
 def unmount(place: str = ROOT) -> None:
     """Unmount what is mounted at ``place``; at ``ROOT``, also the file systems of a cluster's nodes, which are mounted
-    below it. While the file system is busy, try again for up to 10 s."""
+    below it. While the file system is busy, try again for up to 10 s. Raises OSError if that fails."""
     for _ in range(200):
         if libc.umount2(place.encode(), 0) == 0:
             return

@@ -49,16 +49,18 @@ def observe_prepare(
     blob: bytes,
 ) -> Reply:
     """Prepare to observe the crash states of a workload. The scratch device gets the ``base`` image (the content before
-    the recording) and the ``floor`` (the writes that all states share). ``blob`` is the payload. For each state, the
-    agent assembles the layers (such as RAID) of the ``subject``, which is the file system and its disks.
+    the recording) and the ``floor`` (the writes that all states share). ``blob`` is the payload. ``subject`` describes
+    the file system and its layers, such as RAID (documents.py). The agent assembles the layers anew for each state.
+    ``closely`` is as in :class:`bob.agent.inside.look.Look`.
 
-    If ``reads`` is true, later replies say what recovery reads. If ``exempt`` is given, later replies also say what the
-    mount of each state wrote. The ``stretches`` are parts of the device; a reply has a number for the final content of
-    each stretch. For writes outside of the stretches, a reply has digests. But it lacks digests of writes into
-    ``exempt``, a part of the device such as the log. ``stretches`` and ``exempt`` are flat lists of first sector and
-    number of sectors. ``closely`` is as in :class:`bob.agent.inside.look.Look`.
+    If ``reads`` is true, later replies say what recovery reads. ``stretches`` and ``exempt`` are parts of the device,
+    as flat lists of first sector and number of sectors. If ``exempt`` is not None, later replies also say what the
+    mount of each state wrote, but not what it wrote into ``exempt`` (such as the log). For each of the ``stretches``
+    that changed, a reply has a number: equal contents of a stretch have equal numbers. For other writes, a reply has
+    digests.
 
-    In the reply, ``clock`` is the guest's time (seconds since 1970). A check on the host must see the same time.
+    In the reply, ``clock`` is the guest's time (seconds since 1970). If the file system's check program (such as
+    e2fsck) runs on the host, it must see this time.
     """
     global session, scratch
     end_session()
@@ -77,19 +79,20 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     the payload, number of sectors). ``blob`` has data to append to the payload.
 
     In the reply, ``outcomes[i]`` is the number of the outcome of state i, and ``new_outcomes`` has, as JSON, the
-    outcomes that appear here for the first time. The blob of the reply has new chunks and traces; ``chunks`` and
-    ``traces`` have their lengths. ``complaints[i]`` is the number of the complaint about state i (0: the kernel did not
-    complain), and ``new_complaints`` has pairs of kind and words.
+    outcomes that appear here for the first time. The reply's blob has new chunks of files, and then the traces of
+    reads; ``chunks`` and ``traces`` have their lengths. ``complaints[i]`` is the number of the complaint about state i
+    (0: the kernel did not complain), and ``new_complaints`` has pairs of kind and words.
 
-    Some fields depend on the arguments of :func:`observe_prepare`. ``traces`` and ``sectors_read`` say what recovery
-    read. ``left`` has, for each state, the stretches whose content has changed, as pairs of the stretch's number and
-    the number of its content. ``elsewhere`` has the other writes, with digests.
+    Some fields depend on the arguments of :func:`observe_prepare`. The traces say what recovery read, and
+    ``sectors_read`` has, for each state, the number of sectors read. ``left`` has, for each state, the stretches whose
+    content has changed, as pairs of the stretch's number and the number of its content. ``elsewhere`` has the writes
+    outside of the stretches and of ``exempt``, with digests.
 
     If ``audit`` is true, the agent finally checks that it has undone all changes of the scratch device. If it is false,
     the caller must not trust the reply until a later request with ``audit`` succeeds. ``lookups`` (first and last
     block) limits the trace of lookups in the page cache of the device. Nothing is traced if first > last. All blocks
-    are traced if the list is empty. If ``checks`` is false, the agent does not run the file system's check, because a
-    sandbox on the host has run it.
+    are traced if the list is empty. If ``checks`` is false, the agent does not run the file system's check program,
+    because that has already run on the host.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)

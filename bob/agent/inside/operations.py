@@ -189,7 +189,7 @@ class Operations:
 
     def do_acknowledge(self, _text: str) -> None:
         """Do nothing. The agent writes a mark before and after each operation. The marks around this operation show
-        when the program acknowledged."""
+        when a program would confirm its work so far to its user."""
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:

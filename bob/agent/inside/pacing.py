@@ -1,6 +1,6 @@
 """Make a program wait after each change, as on a slow machine: bob stops strace, and the program waits for strace.
-Meanwhile a *neighbour*, another process, may sync a file of its own. In a file system with one journal for all files,
-that sync also commits the program's changes while their data is still pending."""
+Meanwhile bob may sync a *neighbour*, a file that the program does not use. In a file system with one journal for all
+files, that sync also commits the program's changes while their data is still pending."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class Neighbour:
     sync, because reiserfs commits nothing otherwise (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c).
 
     On btrfs, a sync of an unlinked file writes only that file's data (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c),
-    and a sync of a named file logs only that file. So on btrfs bob also asks for a commit, by the ioctl that is meant
-    for snapshots.
+    and a sync of a named file logs only that file. So on btrfs bob also asks for a commit (``BTRFS_IOC_START_SYNC``).
     """
 
     def __init__(self, root: str, fs: str) -> None:
@@ -55,8 +54,8 @@ class Neighbour:
 class PacedPipe(Ahead):
     """A process that copies strace's output from ``pipe`` into the file ``out``. ``pipe`` is the path of a named pipe,
     which is made at the start of a ``with`` block. After each change below ``root``, this process stops strace for
-    ``delay`` seconds. The program waits for strace, and so it stands still, too. Meanwhile the process syncs the file
-    of ``neighbour``, if there is one."""
+    ``delay`` seconds. The program waits for strace, and so it stands still, too. Meanwhile the process syncs
+    ``neighbour``, if there is one."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)
@@ -64,7 +63,7 @@ class PacedPipe(Ahead):
 
     def finish(self) -> None:
         """Wait until strace has ended. Raises Denial if the process that copies strace's output failed. Also raises
-        Denial if the neighbour could never sync, because the program made no change."""
+        Denial if the neighbour was never synced, because the program made no change."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload saw no call to sync after")

@@ -39,8 +39,8 @@ is_on_host = False  # whether this is a sandbox: its processes are the agent's a
 
 def stay_on_host() -> None:
     """Limit this process and all that it starts, because they run on the host. There may be only a certain number of
-    processes, and no core dumps. When memory runs out, the kernel kills these processes before any others. (The kernel
-    counts a user's processes separately in each user namespace.)"""
+    processes, and no core dumps. The user's processes outside of the sandbox do not count, because the kernel counts
+    separately in each user namespace. When memory runs out, the kernel kills these processes before any others."""
     import resource  # guests do without it
 
     global is_on_host
@@ -96,8 +96,8 @@ def state_of(pid: int) -> str:
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
     """Wait until the child ``pid`` ends, ``is_enough()`` is true, or ``seconds`` are over. Return whether the child has
-    ended; it is not reaped. The wait is a series of short waits. If the whole guest slept, its virtual time would jump
-    to the end of one long wait, even while a disk is still busy."""
+    ended; it is not reaped. The wait is a series of short waits. During one long wait, the whole guest might sleep. A
+    virtual clock would then jump to the end of the wait, even while a disk is still busy."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
@@ -170,10 +170,10 @@ def do_not_spare(pid: int) -> None:
 
 
 class ScriptBounds:
-    """Limits for a script that is about to start: on its output, on the number of its processes, and, on the host, on
-    their memory. ``but`` has the ids of processes that were running before the script; the limits do not apply to
-    these. The size of the file ``calls``, which gets strace's output, is limited, too. (``calls`` is "" if strace does
-    not run.)"""
+    """Limits for a script that is about to start: on its output, on the number of its processes, and (in a sandbox on
+    the host) on its memory. ``but`` has the ids of processes that were running before the script; the limits do not
+    apply to these. The size of the file ``calls``, which gets strace's output, is limited, too. (``calls`` is "" if
+    strace does not run.)"""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
@@ -200,8 +200,8 @@ class ScriptBounds:
 @contextmanager
 def first_of_all() -> Iterator[None]:
     """Give this thread the highest priority during a ``with`` block that kills processes. Otherwise processes that
-    start other processes would be faster than the thread that kills them. The agent in a sandbox has no permission to
-    raise its priority. Before the block, it therefore kills all other processes of the sandbox by a single call."""
+    start other processes would be faster than the thread that kills them. In a sandbox on the host, the agent cannot
+    raise its priority. There, this function first kills all other processes of the sandbox by a single call."""
     if is_on_host:
         os.kill(-1, signal.SIGKILL)
     with suppress(OSError):

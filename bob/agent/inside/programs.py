@@ -128,7 +128,7 @@ def run_workload(
 
     If ``stores`` is true, strace's output also has lines for the program's stores to memory that is mapped from files
     (:mod:`bob.agent.inside.stores`). If ``delay`` is not 0, the program waits for ``delay`` seconds after each change,
-    and meanwhile the ``neighbour`` syncs a file (:mod:`bob.agent.inside.pacing`).
+    and meanwhile bob syncs the file ``neighbour`` (:mod:`bob.agent.inside.pacing`).
 
     If ``stacks`` is true, strace's output has the stack frames of each call. strace then spends most of its time on
     these frames, so the workload may fail or take too long. In that case, this function raises no error, and returns
@@ -235,9 +235,9 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 class Script:
     """A running script of a program: the command ``words`` in the working directory ``folder``. If the command
-    ``tracer`` (such as strace) is not empty, it runs the script. If ``forks`` is given, it is a process that has run
-    the script's imports already, and the script runs in a fork of it. With ``beside_nodes``, the nodes of a cluster
-    start before the script, and they may start ``starts`` times (:mod:`bob.agent.inside.nodes`)."""
+    ``tracer`` (such as strace) is not empty, it runs the script. If ``forks`` is a Python process that has already run
+    the script's imports, the script runs in a fork of that process. With ``beside_nodes``, the nodes of a cluster start
+    before the script, and they may start ``starts`` times (:mod:`bob.agent.inside.nodes`)."""
 
     def __init__(
         self,

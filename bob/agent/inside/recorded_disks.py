@@ -1,5 +1,6 @@
-"""The disks of a recording. The kernel's dm-log-writes lies over each disk, and logs the disk's writes. The bios of all
-disks are in one timeline. After the work, bob waits until the disks are quiet."""
+"""The disks of a recording. The kernel's dm-log-writes lies over each disk, and logs the disk's writes. One trace of
+the kernel, the *timeline*, has the bios of all disks. This module also waits until the disks are quiet (no page is
+dirty, and no write comes)."""
 
 from __future__ import annotations
 
