@@ -43,8 +43,8 @@ class CallWords:
 class ReliedOn:
     """Something that a program relies on. ``sentence`` says what that is, and ``calls`` describes the system calls that
     the ``explanation`` names. ``kind`` is the name that the paper ALICE (OSDI'14) gives to such a reliance
-    (:mod:`bob.protocol.kinds`); it is empty if unknown. ``trees`` counts the trees that lack what the program relies
-    on, and that its checker refuses."""
+    (:mod:`bob.protocol.kinds`); it is empty if unknown. ``trees`` counts the trees of files after a crash that lack
+    what the program relies on, and that its checker refuses."""
 
     explanation: Explanation
     sentence: str
@@ -73,11 +73,13 @@ class Way:
     easiest to explain. ``place`` is the index of that state's recording, and ``by_recording`` has the number of states
     in each recording.
 
-    For programs, ``told`` is the output before the crash of the witness (one character for each byte). ``trees`` counts
-    distinct trees. ``relied_on`` lists what the program relied on. The first item is the one that most trees lack.
+    For programs, ``told`` is the program's output before the crash that the witness shows (one character for each
+    byte). ``trees`` counts the distinct trees of files. ``relied_on`` lists what the program relied on. The first item
+    is the one that most trees lack.
 
-    For models, a state is a tree, and ``step`` names the step of bob's search that first reached such a tree.
-    ``crossed`` maps the name of each real file system to the :class:`Cross` of that file system on this way."""
+    For models, a state is a tree, and ``step`` names the kind of crash that first left such a tree
+    (:class:`bob.apm.model_states.CrashStage`). ``crossed`` maps the name of each real file system to the :class:`Cross`
+    of that file system on this way."""
 
     evidence: str
     states: Count
@@ -114,11 +116,11 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict that the crash states of one recording give on a claim. ``name`` is the recorded workload, and
-    ``finish`` says how the workload ends. ``violations`` counts the explored states that break the claim.
-    ``needs_no_crash`` says that the claim is broken even in the state with all writes. If the kernel's panic or hang
-    prevented the recording, ``fall`` describes it. If the claim holds, ``unknown_torn`` is the main cause why bob did
-    not explore torn states (None: bob explored most of them)."""
+    """The verdict that the crash states of one recording give on a claim. ``name`` is the recorded workload. ``finish``
+    names the end of that workload, such as "sync" or "natural" (bob waited for writeback). ``violations`` counts the
+    explored states that break the claim. ``needs_no_crash`` says that the claim is broken even in the state with all
+    writes. If the kernel's panic or hang prevented the recording, ``fall`` describes it. If the claim holds,
+    ``unknown_torn`` is the main cause why bob did not explore torn states (None: bob explored most of them)."""
 
     name: str
     finish: str

@@ -18,8 +18,8 @@ def notes_of(subject: SubjectResult) -> tuple[str, ...]:
 def mostly_unknown(answers: Sequence[Answer]) -> Iterator[str]:
     """Yield notes about answers with the verdict HOLDS and less than half of the torn states explored. A note names the
     recording with the most unexplored torn states, and the main cause why they are unexplored. If no recording of an
-    answer has such a cause, yield no note about the answer: an older version of bob made it, which did not look for
-    causes."""
+    answer has such a cause, yield no note about the answer, which is then from an older version of bob. (Older versions
+    did not look for causes.)"""
     by_recording: defaultdict[tuple[str, str, TornCause | None, bool], list[str]] = defaultdict(list)
     for one in answers:
         if one.verdict is not Verdict.HOLDS or not one.states.is_mostly_torn_unknown:

@@ -1,5 +1,5 @@
-"""Remove everything in a file system, or return why that is impossible. The agent changes into each directory, so that
-no path is too long."""
+"""Remove everything in a file system, or return why that is impossible. The process changes into each directory, so
+that no path is too long."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The kernel's trace buffer in binary form (``trace_pipe_raw``), little-endian; guest and host read it. The text form
-costs too much: for 120 events, the kernel takes nearly as long as for a mount(2)."""
+"""The kernel's trace buffer in binary form (``trace_pipe_raw``), little-endian; guest and host read it. bob does not
+read the text form: to print 120 events, the kernel takes nearly as long as for a mount(2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def places(pages: bytes) -> Iterator[int]:
 
     A page begins with a time stamp (u64) and the length of its events (the low bits of another u64). An event is a u32
     and then its data. The lowest five bits of the u32 are the type (enum ring_buffer_type in
-    include/linux/ring_buffer.h). The data begins with the number of the kind of event (u16).
+    include/linux/ring_buffer.h). The data begins with a u16, the ``id`` of the event's tracepoint.
     """
     words = memoryview(pages).cast("I")
     end = 0

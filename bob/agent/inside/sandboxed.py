@@ -1,7 +1,8 @@
-"""The agent in a sandbox on the host (bob/sandbox). It builds trees, and runs a program's checker on them.
+"""The agent in a sandbox on the host (bob/sandbox). It builds trees of files, and runs a program's checker on them.
 
-Bubblewrap has made namespaces for the sandbox, with the read-only root of a guest. The agent is the first process in
-them. It may mount file systems there, but scripts may not."""
+Bubblewrap has made namespaces for the sandbox. The root directory there is a read-only copy of a guest's root. The
+agent is the first process in the namespaces. It may mount file systems there, but the program's scripts (such as its
+checker) may not."""
 
 from __future__ import annotations
 

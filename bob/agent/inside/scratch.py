@@ -95,11 +95,11 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The scratch device, where bob builds and mounts crash states. It is a block device over the image ``work`` of the
-    medium ``over``. It is divided into disks, whose lengths in bytes are ``disks``, and ``layers`` (such as RAID) lie
-    over the disks. The disks with numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the
-    device. Making the device takes as long as some mounts. So the crash states of several workloads use the same
-    device, one workload after the other."""
+    """The scratch device, where bob builds and mounts crash states. Its content is the image ``work`` of ``over``. The
+    device is divided into disks, whose lengths in bytes are ``disks``, and ``layers`` (such as RAID) lie over the
+    disks. The disks with numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the device.
+    Making the device takes as long as some mounts. So the crash states of several workloads use the same device, one
+    workload after the other."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class Scratch:
 
     def accessed(self) -> tuple[bytes, int, Runs]:
         """Return what was done to the device since the last call. First come the pages of the trace (empty if reads are
-        not traced), then the number of sectors that the device read. Last come the runs of sectors that were written.
+        not traced), then the number of sectors that were read. Last come the runs of sectors that were written.
         Raises RuntimeError if the trace lacks writes."""
         read, written = self.counted
         self.counted = self.count()  # first, because it waits for requests under way

@@ -1,7 +1,7 @@
 """Build crash states on the scratch device (the device that bob mounts), recover them as a boot would, and look at the
-result. A state is written into the medium's image ``work``, mounted, looked at and unmounted. Afterwards every sector
-that was written gets back its content of the *base image*, the disk before the recording. An *outcome* is what a mount
-of a crash state shows. The kernel's trace says which sectors recovery wrote."""
+result. A state is written into the image ``work`` (the content of the device), mounted, looked at and unmounted.
+Afterwards every sector that was written gets back its content of the *base image*, the disk before the recording. An
+*outcome* is what a mount of a crash state shows. The kernel's trace says which sectors recovery wrote."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a ref
 
 class StateSession:
     """The crash states of one workload. A session has the base image, the floor (the writes that all states share), the
-    payload (the data of all writes), and the outcomes that the host knows.
+    payload (the data of all writes), and the distinct outcomes so far.
 
-    Four lists have an item for each state of the present request. They are filled only if they were asked for.
-    ``traces`` has the pages of the trace of reads. ``sectors_read`` has the number of sectors that were read. The
-    ``stretches`` are parts of the device that the host names. ``left`` has the contents of the stretches after the
-    mount of the state. ``elsewhere`` has what the mount wrote outside of the stretches and outside of ``exempt``. The
-    sectors ``exempt`` are a part of the device, such as the log, whose new content does not matter to the host.
-    ``stretches`` and ``exempt`` are flat lists of first sector and number of sectors. With None as ``exempt``, ``left``
-    and ``elsewhere`` stay empty."""
+    The host names ``stretches``, parts of the device whose content it wants to know after each mount. It also names the
+    sectors ``exempt``, such as the log, whose new content does not matter to it. Both are flat lists of first sector
+    and number of sectors.
+
+    Four lists have an item for each state of the present request. ``traces`` has the pages of the trace of reads.
+    ``sectors_read`` has the number of sectors that were read. (If ``scratch`` does not trace reads, both stay empty.)
+    ``left`` has the contents of the stretches after the mount (:meth:`left_behind`). ``elsewhere`` has the other writes
+    of the mount (:meth:`written_elsewhere`). (If ``exempt`` is None, both stay empty.)"""
 
     def __init__(
         self,
@@ -130,8 +131,7 @@ class StateSession:
 
     def left_behind(self) -> list[tuple[int, int]]:
         """Return the stretches (known parts of the device) that have changed. Each is a pair of the stretch's number
-        and the number of its content. To number a content, compare it with earlier contents of that stretch, which
-        takes less time than hashing it."""
+        and a number for its content. Equal contents of a stretch have the same number."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):
@@ -142,7 +142,7 @@ class StateSession:
         return left
 
     def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
-        """Return each of the runs ``written`` as far as it lies outside of the stretches and the exempt parts. Each
+        """Return the parts of the runs ``written`` that lie outside of the stretches and the exempt sectors. Each
         item is the first sector, the number of sectors and a digest of the final content."""
         work, known, found = self.medium.work, self.places_elsewhere, []
         for run in set(written):
@@ -158,8 +158,8 @@ class StateSession:
             self.volumes.check()
 
     def recover_and_look(self) -> StateOutcome:
-        """Recover the state as a boot would, and return its outcome. The kernel's messages are added to
-        ``complaints``."""
+        """Recover the state as a boot would, and return its outcome. Add the kernel's messages to
+        ``self.complaints``."""
         # A check on the host has set the time of ``self.began`` where it set a time.
         began = time.time_ns() if self.checks else self.began
         self.check()
@@ -253,8 +253,9 @@ def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
 
 
 def encode(outcome: StateOutcome, said: dict[str, str], encoded: dict[tuple[str, TreeEntry], str]) -> str:
-    """Return ``outcome`` as JSON, with sorted keys. ``said`` has the kernel's messages about errors. ``encoded`` has
-    the JSON of entries that earlier calls encoded, by path and entry. Most entries are in many outcomes."""
+    """Return ``outcome`` as JSON, with sorted keys. ``said`` maps the error of a mount to the kernel's messages about
+    it. ``encoded`` has the JSON of entries that earlier calls encoded, by path and entry. Most entries are in many
+    outcomes."""
     error, repaired, tree = outcome
     if error in said:
         error = f"{error}: {said[error]}"

@@ -69,8 +69,9 @@ def read_statx(answer: bytes) -> Statx:
 
 
 class FlagReader:
-    """A reader of a file's flags: those that chattr(1) sets, the project number and the extent sizes, or the DOS
-    attributes. The reader asks only for flags that the file system knows, so use a new reader for each file system."""
+    """A reader of a file's flags: the flags of chattr(1), the project number, the extent sizes and the DOS attributes.
+    If the file system does not know one of these, the reader never asks for it again. So use a new reader for each file
+    system."""
 
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}

@@ -8,9 +8,10 @@ new line has the form of a ``pwrite64``::
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
 If the call itself may have changed the file, the new line follows the call's line, and includes what the call wrote. If
-bob watches a mapping, it changes the name of the call ``mmap`` to ``mapped`` in the line of that call. The order of
-stores is lost if two tasks store, or if one task stores while another one syncs. In both cases, bob writes the line of
-the ``mmap`` once more, this time with the name ``mmap``, and stops watching the file."""
+bob watches a mapping, the line of that call has the name ``mapped`` instead of ``mmap``. Readers of the lines thus know
+which mappings bob does not watch. The order of stores is lost if two tasks store, or if one task stores while another
+one syncs. In both cases, bob stops watching the file, and writes the line of its mapping once more, with the name
+``mmap``."""
 
 from __future__ import annotations
 

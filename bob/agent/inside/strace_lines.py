@@ -23,8 +23,8 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 class Ahead:
     """A process that handles strace's line about each system call of the program under test, while the program waits.
-    The process calls the function ``copies``, which reads the lines from ``pipe``, and returns 0 for success. (``pipe``
-    is the path of a named pipe, which is made at the start of a ``with`` block.)
+    The process calls the given function ``copies()``, which reads the lines from ``pipe`` and returns 0 for success.
+    (``pipe`` is the path of a named pipe, which is made at the start of a ``with`` block.)
 
     strace writes the line of a call before it lets the program go on. This process and the program share a processor,
     and this process has the highest priority there. So the process has handled the line when the program runs again.

@@ -53,11 +53,11 @@ class TracedChanges:
     """A detector of calls that change something below ``root``. It reads strace's lines in order. A call counts if it
     did not fail, and may change the tree or make the kernel write to the disk.
 
-    A call with a path counts wherever the path leads. A call on a descriptor counts if the descriptor's file is below
-    ``root``, or if strace could not show the file's path. An open counts only if it may create or truncate. A write
-    into a pipe counts, because it may announce a store through a mapping. The close of a file that was truncated and
-    written counts, because file systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
-    """
+    A call with a path counts even outside of ``root``, because bob does not resolve the path. A call on a descriptor
+    counts if the descriptor's file is below ``root``, or if strace could not show the file's path. An open counts only
+    if it may create or truncate. A write into a pipe, such as the standard output, counts: it may report a store
+    through a mapping, which no call shows. The close of a file that was truncated and written counts, because file
+    systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())

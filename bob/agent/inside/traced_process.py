@@ -1,7 +1,8 @@
 """Run programs natively on the host, and trace their reads and writes of one file (seccomp_unotify(2)).
 
 The kernel stops a program only at calls that may read or write a file. It then asks this process whether the program
-may go on. If bob does not follow a call, such as a mapping of the file, bob does not use the result of this run."""
+may go on. bob cannot trace some calls, such as an mmap(2) of the file. If a program makes one, bob does not use the
+result of that run."""
 
 from __future__ import annotations
 
@@ -98,8 +99,8 @@ class TracedProcess:
         os.waitpid(self._spawner_pid, 0)
 
     def run(self, words: Sequence[str], environment: dict[str, str]) -> list[Touched]:
-        """Run a program; return what it read and wrote of the file, in order. Raises Denial if it did something that
-        bob does not follow, or a signal ended it."""
+        """Run a program; return what it read and wrote of the file, in order. Raises Denial if it made a call that bob
+        cannot trace, or if a signal ended it."""
         self._spawner.send(json.dumps([list(words), environment]).encode())
         touched: list[Touched] = []
         waiting = select.poll()

@@ -1,5 +1,5 @@
-"""The agent's side of a process that forks once for each run of a Python checker
-(:mod:`bob.agent.inside.forking_python`)."""
+"""Start and use a process that forks once for each run of a Python checker. The program of this process is
+:mod:`bob.agent.inside.forking_python`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The *world* of a program: another root file system for the program's scripts, which need more than the guest's own
-root has. The world is on a disk of its own, but what scripts write to it is in memory. The agent's folder is mounted in
-the world, too, so scripts see the file system under test there."""
+"""The *world* of a program: another root file system for the program's scripts (such as its checker), which need more
+than the guest's own root has. The world is on a disk of its own, but what scripts write to it is in memory. The file
+system under test is mounted in the agent's folder. bob mounts that folder in the world, too, so scripts see the file
+system there."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def enter_world() -> None:
 
 
 def lay_over(lower: str, most: str, options: str = "") -> None:
-    """Make the world from the root ``lower``. A tmpfs takes what scripts write to the world, and ``most`` is its size,
-    in the form of tmpfs(5). ``options`` are added to those of overlayfs."""
+    """Make the world from the root ``lower``. A tmpfs takes what scripts write to the world. Its size is limited to
+    ``most``, in the form of tmpfs(5). ``options`` are added to those of overlayfs."""
     for path in (MEMORY, WORLD):
         os.makedirs(path, exist_ok=True)
     mount_at("bob", MEMORY, "tmpfs", 0, f"size={most}")
