@@ -1,6 +1,7 @@
 """Read a run of bob as evidence for models. Its workloads become micro-operations (changes that persist whole or not at
 all). Its observations become constraints, which say what micro-operations may have persisted. No virtual machine is
-needed. An *outcome* is what a mount of a crash state showed."""
+needed. An *outcome* is what a mount of a crash state showed. A crash state is *legal* if the disk may hold it after the
+crash."""
 
 from bisect import bisect_right
 from collections.abc import Iterator

@@ -66,10 +66,10 @@ Value = int | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
-    """A micro-operation: it puts ``value`` into ``cell``. It is part of the change with index ``change``, which
-    operation number ``number`` (from 1) makes. ``block`` is the number of a 4 KiB block of the file. If the
-    micro-operation writes data, the data is in this block. If it sets a size, the file then ends in this block. For any
-    other micro-operation, ``block`` is None."""
+    """A micro-operation: it puts ``value`` into ``cell``. It is part of the change with index ``change``. ``number``
+    says which operation of the workload makes this change (1: the first one). ``block`` is the number of a 4 KiB block
+    of the file. If the micro-operation writes data, the data is in this block. If it sets a size, the file then ends in
+    this block. For any other micro-operation, ``block`` is None."""
 
     kind: MicroKind
     number: int
@@ -82,8 +82,8 @@ class MicroOperation:
 @dataclass(frozen=True, slots=True)
 class Growth:
     """The growth of a file by an append. ``before`` is the size of the file before the append. ``largest`` is the
-    largest size that it had until then. ``is_asked_in_part`` says that the append, or a later call, syncs only a range
-    of the file."""
+    largest size that it had until then. ``is_asked_in_part`` says that some call syncs only a range of the file: the
+    append itself (for example with O_SYNC), or a later call."""
 
     before: int
     largest: int
@@ -93,8 +93,8 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether a micro-operation of the append writes data to a place that the file once had. This is so if
-        the block is not new, and the file once reached beyond this place, before a truncation."""
+        """Return whether a micro-operation of the append writes data to a place that the file had before a truncation.
+        The result is False if the block of this place begins in the append."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
@@ -106,9 +106,10 @@ class Workings:
     each file, pairs of a size and the micro-operation that sets this size. ``pieces`` has the data cells of each file
     by offset. ``freed`` has the files that are removed, replaced or truncated.
 
-    Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes whose
-    file or directory some call syncs. ``logged`` has changes that may persist before other changes, because btrfs
-    writes the changes of synced files into a log. ``memory`` is a cache."""
+    Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes of
+    each file or directory up to the last call that syncs it (but not the whole file system). ``logged`` has changes
+    that may persist before other changes, because btrfs writes the changes of synced files into a log. ``memory`` is a
+    cache."""
 
     history: History
     places: NamePlaces

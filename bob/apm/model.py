@@ -36,10 +36,10 @@ class ClauseStatus(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Refutation:
     """The crash state that refutes a clause. ``there`` and ``missing`` are numbers of operations. The clause promises
-    that the operation ``missing`` persists before any part of the operation ``there``, or before that operation
-    returns. In the crash state, a part of the operation ``there`` persisted (or the operation had returned), but a part
-    of the operation ``missing`` did not. Both numbers are None if the clause is not about two operations, for example
-    because it forbids stale data.
+    that the operation ``missing`` persists before any part of the operation ``there``. (If the clause is about
+    durability: before the operation ``there`` returns.) In the crash state, a part of ``there`` persisted (or ``there``
+    had returned), but a part of ``missing`` did not. Both numbers are None if the clause is not about two operations,
+    for example because it forbids stale data.
 
     If ``alone`` is false, no single clause forbids the state, but several clauses together do. ``witness`` is the path
     of a file with the state, relative to the model's file."""

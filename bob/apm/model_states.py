@@ -21,8 +21,8 @@ from bob.observe.observation import Node
 
 class CrashStage(StrEnum):
     """The reason why bob tries a crash. PREFIX: exactly the first calls of the program persisted. SPLIT: the first
-    calls persisted, and a part of the next call. WITHOUT: the first calls persisted, except for one of them. LEAST:
-    only the durable micro-operations persisted. FURTHER: any other set persisted."""
+    calls persisted, and a part of the next call. WITHOUT: the first calls persisted, except for one of them. LEAST: as
+    little persisted as the model allows. FURTHER: any other set persisted."""
 
     PREFIX = "prefix"
     SPLIT = "split"
@@ -117,7 +117,7 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state that the model allows. bob tries the states in this order. Some states occur twice.
+    """Yield every crash state that the model allows, in the order in which bob tries them. Some states occur twice.
     ``outputs[k]`` is all output that the program had written when operation k had returned.
 
     A *prefix* is a state that has exactly the first k operations. ``budget`` is the number of states that bob can try.
@@ -208,9 +208,9 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 class CrashInterval:
     """All crash states between the return of operation ``returned`` and the next return. A crash state is the set of
     micro-operations that persisted. ``base``, ``free`` and ``must`` are sets of micro-operations, too. A crash state of
-    this interval has all members of ``base``, but may lack members of ``free``. If ``must`` is not 0, a crash state of
-    this interval also has at least one member of ``must``. The program's output is the same in the interval before, so
-    states without such a member belong to that interval."""
+    this interval has all members of ``base``, but may lack members of ``free``. ``must`` is 0 for the first interval,
+    and if operation ``returned`` wrote output. Otherwise a crash state of this interval also has at least one member of
+    ``must``. (Without one, it belongs to the interval before, which has the same output.)"""
 
     returned: int
     base: int
@@ -281,9 +281,9 @@ class ModelState:
 
 class ModelStates:
     """The distinct states that a workload may leave under a model. An iteration over this object computes them one by
-    one. Only the digests of the states stay in memory. ``tried`` counts the crash states that bob has tried so far, at
-    most ``most``. ``is_all`` says whether these are all crash states that the model allows. ``budget`` decides which
-    states come first (:func:`crashes`)."""
+    one. Only the digests of the states stay in memory. ``tried`` counts the crash states that bob has tried so far, and
+    ``most`` is the limit of this number. ``is_all`` says whether bob has tried all crash states that the model allows.
+    ``budget`` decides which states come first (:func:`crashes`)."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None

@@ -16,8 +16,9 @@ _HINT = "the head of the file says what belongs there"
 class Idiom(Declaration, frozen=True, kw_only=True):
     """A guarantee that a program may want, such as an atomic replacement of a file. A model gives this guarantee if it
     promises the clauses ``rests_on``. bob's web site shows whether a file system gives it. The site takes this answer
-    from one row of its Table 1 (named ``row``), from the tests of the ``program``, or from the clauses. ``id`` is the
-    anchor on the site. If it is empty, the site does not show the idiom."""
+    from the row ``row`` of its table (Table 1 of OSDI'14). If ``row`` is empty, it takes the answer from bob's tests of
+    the program ``program``. If both are empty, it takes the answer from the clauses. ``id`` is the anchor on the site.
+    If it is empty, the site does not show the idiom."""
 
     id: str = ""
     sentence: OneLine

@@ -66,9 +66,9 @@ def lattice(models: Sequence[Model]) -> str:
 
 
 def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """Return the boxes in Graphviz's language, with lines between them. ``ties`` has, for the index of a box, the
-    indexes of the boxes that its lines lead to. Boxes without a line stand below the others, in rows. ``found`` has the
-    boxes."""
+    """Return a picture of the boxes ``found`` in Graphviz's language. ``ties`` is the result of :func:`stronger`: a
+    line leads from each box to each of its next stronger boxes. Boxes without a line stand below the others, in
+    rows."""
     lines = [f"{at} [label=<{_label(box)}>];" for at, box in enumerate(found)]
     lines += [f"{at} -> {other};" for at, others in ties.items() for other in others]
     tied = {at for at, others in ties.items() if others} | {other for others in ties.values() for other in others}

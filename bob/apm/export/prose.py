@@ -36,8 +36,7 @@ def page(model: Model, picture: str = "", folder: str = "", home: str = "", docu
 
 
 def text(model: Model) -> str:
-    """Return a model as Markdown. If a clause promises an order of two changes, and the model does not keep it, the
-    text lacks the evidence against this clause."""
+    """Return a model as Markdown. The matrices in it only mark each clause: they lack the evidence against it."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))

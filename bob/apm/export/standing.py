@@ -59,9 +59,9 @@ class ClauseCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A table of clauses of one form, such as orders. The row and the column of a clause stand for two words of its
-    name. For a clause that orders two changes, these are the kinds of the changes. Each of ``rows`` has a label and its
-    cells."""
+    """A table of clauses of one form, such as orders. For orders of two changes, rows stand for kinds of the earlier
+    change, and columns for kinds of the later one. For durability, rows stand for calls, and columns for what a call
+    makes durable. Each of ``rows`` has a label and its cells."""
 
     title: str
     about: str
