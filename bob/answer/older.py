@@ -1,6 +1,7 @@
-"""Convert results of older versions of bob (``bob.result/1`` of tables, ``bob.app/1``, ``bob.try/1``) to
-``bob.result/2``. If a document is damaged, the conversion raises LookupError, TypeError, ValueError or AttributeError,
-or returns a document that is not a valid ``bob.result/2``."""
+"""Convert results of older versions of bob to ``bob.result/2``. The older formats are ``bob.result/1`` (of a probe, a
+matrix or a search), ``bob.app/1`` (of a program) and ``bob.try/1`` (of ``bob try``). If a document is damaged, the
+conversion raises LookupError, TypeError, ValueError or AttributeError, or returns a document that is not a valid
+``bob.result/2``."""
 
 from __future__ import annotations
 

@@ -75,8 +75,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding of a search: the violations with one ``cause``, described by ``words``. These violations break the
-    properties that ``rows`` names. ``missing`` names the kinds of changes that the crashes lost. ``shown_by`` is the
+    """A finding of a search: the violations with one ``cause``, described by ``words``. ``rows`` names the properties
+    that these violations break. ``missing`` names the kinds of changes that the crashes lost. ``shown_by`` is the
     number of workloads that show such a violation; ``workload`` is the smallest of these workloads, with its
     ``evidence`` in one line."""
 
@@ -100,8 +100,8 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Checks:
     """Counts of a program's checks. A window is the time from one output of the program to the next. ``windows`` counts
-    the windows with at least one tried crash. ``trees`` counts distinct trees, and ``runs`` counts the runs of the
-    checker."""
+    the windows with at least one tried crash. ``trees`` counts the distinct trees of files that crashes leave, and
+    ``runs`` counts the runs of the checker."""
 
     windows: int
     trees: int
@@ -110,9 +110,9 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A tree that a crash of the file system ``configuration`` leaves, but that a model forbids. ``clauses`` are the
-    promises of the model that forbid the tree (empty: unknown which). ``is_wrong`` says that the model was derived from
-    that same file system, so the model or bob is wrong."""
+    """A tree of files that a model forbids, although a crash of a real file system leaves it. ``configuration`` names
+    the file system. ``clauses`` are the promises of the model that forbid the tree (empty: unknown which).
+    ``is_wrong`` is true if the model was derived from this file system. Then the model or bob is wrong."""
 
     configuration: str
     evidence: str
@@ -189,7 +189,7 @@ class SubjectResult:
     @property
     def unmountable(self) -> Way | None:
         """All crash states that do not mount, as one way to break the claim that each state mounts. The evidence of
-        this way is that of the first recording. None if all states mount."""
+        this way comes from the first recorded workload with such a state. None if all states mount."""
         found = next((answer for answer in self.beside if answer.claim.kind == UNMOUNTABLE), None)
         return None if found is None else replace(found.ways[0], states=found.violations)
 
@@ -217,8 +217,8 @@ class SubjectResult:
 
     @property
     def states(self) -> States:
-        """The number of explored states. Each recording counts only once, even if several answers use it. Different
-        answers may have explored different numbers of its states, and the largest number counts."""
+        """The number of explored states. If several answers use the same recorded workload, it counts only once, with
+        the most states that any of them explored."""
         recordings: dict[tuple[str, str], States] = {}
         for one in (one for answer in self.answers for one in answer.recordings):
             before = recordings.setdefault((one.name, one.finish), one.states)
@@ -287,6 +287,6 @@ class Result:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether a model forbids a tree that a crash has left on the file system that the model was derived from."""
+        """Whether a model forbids a tree that a crash has left on the model's own file system (:class:`Missed`)."""
         tried = (subject.model for subject in self.subjects if subject.model is not None)
         return any(missed.is_wrong for one in tried for missed in one.missed)

@@ -49,7 +49,8 @@ class Implications:
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
         """Return whether the model allows a crash state where at least one reading of each of the ``constraints`` is
-        true. The crash comes after ``returned`` operations have returned. Raises Undecided after ``most`` steps."""
+        true. ``returned`` is the number of operations that had returned before the crash. Raises Undecided if the
+        search takes more than ``most`` steps."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -149,14 +150,15 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """Return a reading that stands for a crash after operation ``returned`` has returned, and before the next operation
-    returns. It says which operations have returned, and which have not."""
+    """Return a reading that stands for the time of a crash: the first ``returned`` operations had returned, and the
+    other operations had not."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
     """Return which graph nodes have persisted and which have not, as far as the observation proves it without a clause
-    of a model. Also return each clause that every possible reading of some cell breaks, with the name of the cell."""
+    of a model. Also return a map from clauses to names of cells. Every possible reading of such a cell breaks its
+    clause."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -200,9 +202,9 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(
     graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Return a minimal set of the ``promised`` clauses that together forbid an observation. The crash came after one of
-    the operations ``returned`` had returned (0: before the first return), and it is unknown which. The clauses forbid
-    the observation at each of these times. Raises Undecided after ``most`` steps (:meth:`Implications.is_allowed`)."""
+    """Return a minimal set of the ``promised`` clauses that together forbid an observation. ``returned`` has the
+    possible numbers of operations that had returned before the crash. The clauses forbid the observation for each of
+    these numbers. Raises Undecided if a search takes more than ``most`` steps (:meth:`Implications.is_allowed`)."""
     least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
         # Drop a clause for good if the other clauses forbid the observation without it.

@@ -65,8 +65,8 @@ def check(
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
     """Return the check of ``model`` against the workloads of ``run``. The tightness takes much work, and ``limit``
-    bounds this work: the tightness leaves out workloads with more than ``limit`` closed sets of micro-operations. If
-    ``limit`` is None, the check leaves out the tightness altogether."""
+    bounds this work: the tightness leaves out workloads with more than ``limit`` closed sets of micro-operations (sets
+    that may persist without anything else). If ``limit`` is None, the check leaves out the tightness altogether."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

@@ -139,8 +139,8 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """The promise that a crash state does not show ``fill`` (zeros or stale data) in place of missing data. The data is
-    that of a change of this kind; ``where`` limits the promise to a part of the change."""
+    """The promise that a crash state does not show ``fill`` (zeros or stale data) in place of the missing data of a
+    change of this kind. ``where`` limits the promise to a part of the change."""
 
     kind: ChangeKind
     fill: Fill
@@ -299,9 +299,9 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives from observations, in the order of a model file. bob does not derive the
-    clauses ``JOURNALED`` and ``SYNCED``. Each order has two variants, and the result has only the variant without
-    ``unless_synced``."""
+    """Return all clauses that bob derives from observations, in the order of a model file. The result lacks
+    ``JOURNALED`` and ``SYNCED``, two clauses about a journal of metadata. Each order has two variants, and the result
+    has only the variant without ``unless_synced``."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -337,8 +337,9 @@ def clause_of(name: str) -> Clause:
 @cache
 def matching(*texts: str) -> tuple[Clause, ...]:
     """Return the clauses whose names match one of the patterns ``texts``. First come the clauses that match the first
-    text, in the order of a model file, then those that match the second, and so on. A word of a text may be
-    :data:`ANY`, contain ``*``, or be alternatives with ``|``. Raises ValueError for a text without a match."""
+    pattern, in the order of a model file, then those that match the second, and so on. Each word of a pattern matches
+    one word of the name. It may be ``any`` (which matches every word), contain ``*``, or list alternatives
+    (``append|overwrite``). Raises ValueError for a pattern without a match."""
     found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
     if slips := [text for text, those in found.items() if not those]:
         raise ValueError(f"no clause matches {slips[0]!r}")
@@ -367,8 +368,8 @@ def without_exception(clause: Clause) -> Clause:
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
     """Return the ``promised`` clauses that also hold for a file whose changes the file system has written into a log.
-    ``promised`` are the clauses of a model that lacks :data:`OWN_FIRST`. So the result leaves out each order between
-    two changes of one file whose later change affects a name."""
+    The result leaves out each order between two changes of one file whose later change affects a name. Only
+    :data:`OWN_FIRST` extends such orders to files in a log, and ``promised`` must not contain this clause."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 

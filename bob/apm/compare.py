@@ -72,8 +72,8 @@ class Apart:
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
     """Yield each clause that only one of two models promises, with the smallest workload that shows the difference.
-    Leave out a clause if bob has neither such a workload nor a crash state that refutes the clause. Most clauses that
-    are left out follow from other clauses, or forbid what cannot happen. ``one`` and ``other`` are the models."""
+    Leave out a clause if bob finds no such workload, and the weaker model records no crash state that refutes the
+    clause. Most clauses that are left out follow from other clauses, or forbid what cannot happen."""
     for stronger, weaker in ((one, other), (other, one)):
         more = stronger.promised - weaker.promised
         for finding in stronger.findings:

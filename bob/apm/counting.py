@@ -1,8 +1,8 @@
 """Count the crash states that a model allows: exactly if that is quick, else a lower bound. A crash state consists of
-*micro-operations*, which persist as a whole or not at all. The states are the down-sets of a partial order, as bit
-masks: if a set has a member, it has all that the member needs. For independent parts of the order, the numbers are
-multiplied. A chain of n members has n + 1 down-sets. For any other part, bob takes one member, and adds the number of
-down-sets with it to the number without it."""
+*micro-operations*, which persist as a whole or not at all. The states are the down-sets of a partial order: if a set
+has a member, it has all that the member needs. For independent parts of the order, the numbers are multiplied. A chain
+of n members has n + 1 down-sets. For any other part, bob takes one member, and adds the number of down-sets with it to
+the number without it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

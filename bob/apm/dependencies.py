@@ -26,8 +26,8 @@ from bob.workload.simulation import simulate
 class Edge:
     """An edge of the graph. In a model that promises all of ``clauses``, the node ``node`` persists only if the node
     ``needs`` does. ``synced`` says that the edge stands for an order of two changes, and that some call syncs the file
-    or directory of the later change. A clause with the exception ``unless_synced`` does not promise the order in this
-    case. So the edge does not hold in a model that has only that clause."""
+    or directory of the later change. Such an edge does not hold in a model that promises the order only with the
+    exception ``unless_synced``."""
 
     node: int
     needs: int

@@ -3,10 +3,10 @@ permits, but leaves out clauses that the observations do not support well enough
 crash state showed.
 
 At first all clauses are promised. Observations refute some of them for certain (:func:`bob.apm.allowed.refuted`). If
-only several clauses together forbid an observation, bob must choose which of them to drop. It drops those that it would
-not promise anyway, because a similar clause is refuted. If there are no such clauses, it drops those clauses that
-promise an order of two changes. If no clause promises an order either, it drops all of the clauses. But if some of the
-clauses forbid stale data (old contents of the disk's blocks) and others do not, bob keeps those that do.
+several clauses forbid an observation together, but no single clause does, bob must choose which of them to drop. It
+drops those that it would not promise anyway, because a similar clause is refuted. If there are no such clauses, it
+drops those clauses that promise an order of two changes. If no clause promises an order either, it drops the clauses
+that do not forbid stale data (old contents of the disk's blocks). If all of them forbid stale data, it drops them all.
 
 A clause that no observation refutes is not yet a promise of the model. The workloads must also have tested the clause
 in so many ways that bob can expect it to hold for other workloads, too (docs/models.md)."""
@@ -38,7 +38,8 @@ from bob.workload.operations import At, Operation, Workload
 
 class Trust(StrEnum):
     """The choice of clauses to promise. EXHAUSTIVE takes only clauses that held when bob explored all legal crash
-    states of a workload. SAMPLED also takes clauses that held on a sample of the crash states."""
+    states of a workload (all that the disk may leave). SAMPLED also takes clauses that held on a sample of the crash
+    states."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
@@ -75,9 +76,9 @@ def derive(
     ``seed``, only two thirds of ``workloads`` are used; the others are held out to check the model.
 
     ``refuting`` has further workloads, whose observations may refute any clause. These workloads are evidence for a
-    clause in two cases only. First, the clause is in ``RARE_CLAUSES``, and no other workload tests it. Second, they
-    test the clause under a circumstance in ``RARE``. Then the clause counts as tested under this circumstance
-    (:mod:`bob.apm.circumstances`)."""
+    clause in two cases only. First, no other workload tests the clause, and it is in ``RARE_CLAUSES`` (about names in a
+    log of synced files). Second, these workloads test the clause under a circumstance in ``RARE``, such as writeback
+    shortly before a commit. Then the clause counts as tested under this circumstance (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
