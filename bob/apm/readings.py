@@ -58,8 +58,8 @@ class Constraint:
 class ObservationReader:
     """A reader that turns observations of one workload into constraints. ``inodes`` has the known inode numbers of
     files and directories. If a directory that the workload made is missing, the names in it cannot be seen. They then
-    count as missing if ``hidden`` is True, and otherwise as unknown. ``taken`` has the micro-operations of the
-    workload."""
+    count as missing if ``hidden`` is True, and otherwise as unknown. ``taken`` is the workload, taken apart into
+    micro-operations."""
 
     def __init__(
         self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True

@@ -29,8 +29,8 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether a later sync_file_range syncs only a later part of the append ``change``: its range begins behind
-    the byte ``before``, where the append begins."""
+    """Return whether the range of a later sync_file_range begins after the first byte of the append ``change``.
+    ``before`` is the offset of this byte."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -61,10 +61,10 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that a file system may write into the log of another file (btrfs). First, these are the
-    changes of files that an earlier call synced. Second, if such a change gives a file a name or takes a name away, all
-    changes in the directory of that name count, too. Third, if a directory is made in such a directory, all changes in
-    the new directory count, too (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    """Return the changes that btrfs may write into the log of another file. First, these are all changes of a file or
+    directory after its first sync. Second, if one of them is a link, unlink or rename, all changes in its directories
+    count, too. Third, if a new directory is in one of these directories, all changes in the new directory count, too
+    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)
@@ -82,7 +82,7 @@ def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: OperationChange) -> bool:
-    """Return whether an operation after ``change`` syncs a single file or directory."""
+    """Return whether an operation after ``change`` syncs a single file or directory, whichever it is."""
     return any(number > change.number for number, _operation, _thing in _calls(history, finish, change.number))
 
 

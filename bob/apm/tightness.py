@@ -31,8 +31,8 @@ class TreeCounts:
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
     """Count the allowed and the seen trees of workloads that were explored exhaustively. Workloads with the same list
     of operations are counted together. Leave out a list of operations if it has more than ``limit`` closed sets of
-    micro-operations (sets that may persist without anything else). Return () if the model allows garbage anywhere but
-    in files that were removed, replaced or cut, because then the number of trees is unlimited."""
+    micro-operations (sets that may persist without anything else). Return () if the model allows garbage in names,
+    sizes or attributes, or in files that were never removed, replaced or cut. The number of trees is then unlimited."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)

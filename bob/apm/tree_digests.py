@@ -39,9 +39,9 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return a digest of an output and a tree. It covers paths, kinds, targets of symbolic links, hard links and
-    contents. It does not cover extended attributes, modes and owners, which may differ between a model's tree and an
-    observed tree."""
+    """Return one digest of a program's ``output`` before a crash, and of the ``tree`` after it. The digest covers the
+    output, and the tree's paths, kinds, targets of symbolic links, hard links and contents. It does not cover extended
+    attributes, modes and owners, which may differ between a model's tree and an observed tree."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
@@ -72,8 +72,8 @@ def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T
 
 class Shapes:
     """Digests of the trees that sets of micro-operations leave, in a model with the clauses ``promised``. The clauses
-    decide what holes (parts of files whose data is missing) may show. ``taken`` has the micro-operations of the
-    workload."""
+    decide what holes (parts of files whose data is missing) may show. ``taken`` is the workload, taken apart into
+    micro-operations."""
 
     def __init__(self, taken: Workings, promised: Set[Clause]) -> None:
         self._taken, self._promised = taken, promised
@@ -100,7 +100,7 @@ class Shapes:
         """Return two digests for each tree that the set ``there`` of micro-operations leaves. There may be several
         trees, because holes may be filled in several ways (:data:`FILLINGS`). The first digest covers everything that a
         program can see in the tree, so it also covers attributes, modes and owners. The second is the result of
-        :func:`shape_of`, which does not cover these."""
+        :func:`shape_of`, which does not cover these. Each digest covers ``output``, too."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}

@@ -81,8 +81,8 @@ def observed_tree(observation: Observation) -> ModelTree:
 
 class Remnant:
     """The names and attributes that remain when a set of micro-operations has persisted. ``shown`` has, for each cell
-    (such as a name), the last micro-operation on that cell that persisted. ``taken`` has the micro-operations of the
-    workload."""
+    (such as a name), the last micro-operation on that cell that persisted. ``taken`` is the workload, taken apart into
+    micro-operations."""
 
     def __init__(self, taken: Workings, shown: Mapping[TreeCell, int]) -> None:
         self._taken, self._shown = taken, shown

@@ -37,8 +37,8 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """The clauses that are only weakened. In the new model, such a clause promises an order of two changes with the
-        exception that a sync may break the order. In the old model, it promised the order without this exception."""
+        """The clauses of the new model that are weaker than in the old model. Such a clause still promises an order of
+        two changes, but a sync may now break the order."""
         return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 

@@ -31,8 +31,9 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that the outcome ``sight`` refutes. It is a document with the crash state and a
-    question about it. Return None if none of bob's questions shows the refutation."""
+    """Return a document with a crash state and a question about it, whose answer shows that ``clause`` is broken.
+    ``sight`` is the outcome that refutes the clause (what bob found when it mounted certain crash states). Return None
+    if none of bob's questions shows the refutation."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)

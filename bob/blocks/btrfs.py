@@ -69,8 +69,8 @@ class Btrfs:
         return found + _tree_part(blocks)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn from a write that is now on the medium: the extents of files from leaves, and the chunks from
-        superblocks."""
+        """Update the extents of files from the leaves in the write, and the chunks from its superblock. The write is
+        now on the medium."""
         for leaf in self._leaves:
             if int.from_bytes(leaf[88:96], "little") == form.FS_TREE:
                 self._learn(index, leaf_items(leaf))

@@ -64,8 +64,8 @@ class Trees:
         return None
 
     def leaves(self, logical: int) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
-        """Yield the owner and the items of each undamaged leaf below the tree block at ``logical``, in the order of the
-        tree."""
+        """Yield the owner (the number of the tree) and the items of each undamaged leaf below the tree block at
+        ``logical``, in the order of the tree."""
         yield from self._leaves(logical, _DEEPEST, [_MOST_BLOCKS])
 
     def is_block(self, data: bytes) -> bool:

@@ -11,8 +11,8 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
     """Return the part of a write that has a workload's data, or None if the bytes ``written`` have no such data.
-    ``written`` begins at sector ``sector`` of the write. With the number ``place``, bob later looks up the file that
-    the block belongs to."""
+    ``written`` begins at sector ``sector`` of the write. ``place`` is the number of the block that the bytes belong to
+    (None: unknown). bob later uses it to find the file that owns the block."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}
@@ -43,8 +43,8 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return a part with the name of a block that belongs to a file, but lacks data of the workload. The name is
-    "zeros" if all bytes of the block are zero, and otherwise "data block". ``place`` is the number of the block."""
+    """Return the part for a file's block without data of the workload. The part is named "zeros" if all bytes
+    ``written`` to the block are zero, and otherwise "data block". ``place`` is the number of the block."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 

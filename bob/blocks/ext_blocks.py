@@ -28,8 +28,8 @@ def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: ExtGeometry, piece: BlockPiece, group: int) -> list[int]:
-    """Return the numbers of the inodes that a write changes in a block of the inode table of ``group``. Inodes that the
-    write only clears are left out."""
+    """Return the numbers of the inodes that a write changes in a block of the inode table of ``group``. Inodes whose
+    bytes are all zero after the write are left out."""
     count = len(piece.after) // geometry.inode_bytes
     if not count:
         return []

@@ -28,8 +28,8 @@ class Journal(Protocol):
         otherwise return a description of the journal block."""
 
     def landed(self, block: int, data: bytes) -> None:
-        """Learn from a descriptor block that is now in the journal. Copies of other blocks follow it. For each copy,
-        the descriptor block has the number of the copied block."""
+        """If ``data`` is a descriptor block, store the numbers of the blocks whose copies follow it. With them,
+        ``read`` recognises these copies. The write of ``block`` is now in the journal."""
 
 
 class Journaled(ABC):

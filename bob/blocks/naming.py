@@ -36,8 +36,9 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
-    """Return one name for each write of the trace, in order. Damaged blocks do not raise an error. ``fs`` is the
-    driver's name; for an unknown driver, bob recognises only data. ``inodes`` has the path of each inode number."""
+    """Return one name for each write of the trace, in order. Damaged blocks do not raise an error. ``fs`` is the name
+    of the kernel's file system driver. For an unknown driver, bob recognises only data and superblocks. ``inodes`` has
+    the path of each inode number."""
     medium = OverlayMedium(base.length, base.sector)
     # A volume on several disks has places of its own, which are not places on a disk.
     family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)

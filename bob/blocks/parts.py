@@ -21,8 +21,8 @@ class BlockKind(StrEnum):
 
 class DataRun(NamedTuple):
     """A range of sectors of the write, from ``first`` to ``last`` (inclusive). The sectors have data that the
-    workload's operation number ``operation`` wrote. Data of the initial tree has the number ``FIRST_SETUP_NUMBER``,
-    whichever operation of the setup wrote it."""
+    workload's operation number ``operation`` wrote. Data of the initial tree (the files before the recording) always
+    has the number ``FIRST_SETUP_NUMBER``."""
 
     operation: int
     first: int

@@ -32,9 +32,9 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write: a short ``text`` in lower case, and its ``sort``, such as "inode table" or "data". Several
-    writes may have the same sort. If the blocks of a write are of several kinds, ``kind`` is the kind of most of them.
-    ``sort`` is the sort of the last part of the write that has this kind."""
+    """A name of a write. ``text`` is a short description in lower case. ``sort`` is a coarser one, such as "inode
+    table" or "data", which many writes share. ``kind`` is the kind of most blocks of the write, and ``sort`` describes
+    the last part of this kind."""
 
     kind: BlockKind
     text: str
@@ -113,9 +113,9 @@ def numbers(values: Sequence[int]) -> str:
 
 
 def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
-    """Return the changes that a write makes in a block of a bitmap. Examples are "allocates block 5" and, if there are
-    too many numbers to list, "frees 400". ``word`` is the word for the counted things (here "block"). Bit 0 stands for
-    number ``first``. Only the first ``most`` bits count."""
+    """Return the changes that a write makes in a block of a bitmap. Examples are "allocates block 5" and "frees 400"
+    (400 blocks, too many to list). ``word`` is the word for a counted thing (here "block"). Bit 0 stands for number
+    ``first``. The bits from ``most`` on are ignored."""
     old, new = (
         np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
         for data in (piece.before, piece.after)
