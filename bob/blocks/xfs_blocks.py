@@ -63,7 +63,7 @@ def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
-    """Return the changed inodes by their number. A new inode counts only if it is in use."""
+    """Return the new bytes of each changed inode, by its number. A new inode counts only if it is in use."""
     size, found = geometry.inode_bytes, {}
     if piece.after[:2] == form.INODE_MAGIC:
         for at in range(0, len(piece.after) - size + 1, size):
@@ -113,7 +113,7 @@ def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, .
 
 
 def directory_entries(block: bytes, geometry: XfsGeometry) -> dict[bytes, int]:
-    """Return the names that bob can read in the first data block of a directory, with their inodes."""
+    """Return the names that bob can read in the first data block of a directory, with their inode numbers."""
     found: dict[bytes, int] = {}
     stop = len(block)
     if block[:4] == b"XDB3" and geometry.directory_bytes == len(block):

@@ -1,5 +1,5 @@
-"""The on-disk structures of xfs that bob needs to name blocks, big-endian. Log items are in the byte order of the
-machine (here little-endian). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and
+"""The on-disk structures of xfs that bob needs to name blocks. They are big-endian, but log items are in the byte order
+of the machine (here little-endian). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and
 ``xfs_log_format.h``."""
 
 from construct import Array, Bytes, Int8ub, Int16ub, Int16ul, Int32ub, Int32ul, Int64ub, Int64ul, Padding, Struct

@@ -106,11 +106,10 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 def durability_rows() -> Iterator[Property]:
     """Yield the rows about durability. Each row is for one call, such as an fsync of a file. It asks whether the call
     makes some earlier changes durable, such as those of the file's size. Its name is ``CALL.WHAT``
-    (probes/rows/durability.toml). Here WHAT stands for these changes. The workloads of the row end with the call.
+    (probes/rows/durability.toml), and WHAT stands for the earlier changes. The workloads of the row end with the call.
 
     A model of a file system uses the same words for CALL and WHAT. But in a model, a word may stand for more changes
-    than in a row. For example, a row about data is only about overwrites and zeroed ranges. A row about the sync of a
-    directory is only about files in that directory."""
+    than in a row. For example, a row about data is only about overwrites and zeroed ranges."""
     for call in Call:
         if call in (Call.FDATASYNC_DIRECTORY, Call.SYNC_FILE_RANGE):
             continue  # no workload ends with these calls

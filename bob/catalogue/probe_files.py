@@ -1,6 +1,6 @@
-"""Probe files: one TOML file for each property, with its question, its rule and its workloads (docs/extend.md). A
-mistake in a file raises a UsageError with the file's name. The shipped probes are the rows of Table 1, bob's main table
-of properties."""
+"""Probe files: one TOML file for each property, with its question, its rule (such as ``atomic`` or ``durable``) and its
+workloads (docs/extend.md). A mistake in a file raises a UsageError with the file's name. The shipped probes are the
+rows of Table 1, bob's main table of properties."""
 
 import math
 import re
@@ -64,7 +64,7 @@ class ProbeDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True
 
 
 class RowDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True):
-    """A property in a file of several properties."""
+    """The declaration of one property in a file that declares several (:func:`load_rows`)."""
 
 
 class RowsDeclaration(Declaration, frozen=True):
@@ -230,10 +230,10 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
     """Return the finish that ``text`` declares. The finish is the end of a workload's recording. It may be ``natural``,
     ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later`` or ``fsync directory``. With ``natural``, no call syncs
-    anything, and the kernel writes everything back by itself. The number after ``natural`` is a time in seconds. It
-    shifts the moment when the kernel's periodic work begins. In ``fsync later``, the word ``later`` stands for the file
-    that the last operation created or wrote. In ``fsync directory``, ``directory`` stands for the directory of that
-    file. ``fdatasync`` may replace ``fsync``."""
+    anything, and the kernel writes everything back by itself. With ``natural 2.5``, bob makes an unrelated small write
+    2.5 seconds before the first operation. This write sets the time of the kernel's periodic work, such as the commits
+    of a journal. In ``fsync later``, the word ``later`` stands for the file that the last operation created or wrote.
+    In ``fsync directory``, ``directory`` stands for the directory of that file. ``fdatasync`` may replace ``fsync``."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)

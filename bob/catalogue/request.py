@@ -38,8 +38,8 @@ class CheckPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The place where guests run. ``connect`` is a libvirt URI (None: bob's own), and ``jobs`` is the number of
-    parallel guests (None: as many as fit).
+    """The place where guests run. ``connect`` is a libvirt URI (None: libvirt runs inside bob, without a daemon), and
+    ``jobs`` is the number of parallel guests (None: as many as fit).
 
     If ``scheduler`` is set, it is the address of a Dask scheduler, and guests run on the machines of its cluster. bob
     then divides the run into parts for these machines, and ``jobs`` is the number of guests for each part (None: one).
@@ -56,17 +56,17 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A user's request: a configuration, the properties to test on it, and how much bob explores of them.
+    """A user's request: a configuration, the properties to test on it, and how many crash states bob explores.
 
     ``rows`` is a set of shipped properties. ``properties`` are names of properties in this set, and ``probes`` are the
     user's own probes. If both are empty, the request is for all properties of the set. ``budget`` is the number of
     mounts that bob may use for each workload. bob predicts the outcomes of some crash states (what a mount would show).
     To check the predictions, it mounts a part of the predicted states all the same; ``audit`` is this part (0 to 1). If
-    ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery. A
-    crash during recovery leaves crash states, too. bob then chooses as many of those, up to ``recovery_depth`` such
-    crashes in a row. If ``by_cause`` is True, the result also lists findings: groups of violations that have the same
-    cause. ``pace`` says how fast a program under test runs while bob records it. If ``only_durable`` is True, bob only
-    tries crash states with nothing but the durable writes."""
+    ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery.
+    ``recovery_depth`` says how many crashes in a row interrupt recovery. With 2, bob also crashes the recovery of
+    ``recovery_crashes`` states that a crash during recovery left. If ``by_cause`` is True, the result also lists
+    findings: groups of violations that have the same cause. ``pace`` says how fast a program under test runs while bob
+    records it. If ``only_durable`` is True, bob only tries crash states with nothing but the durable writes."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()

@@ -16,10 +16,10 @@ from bob.workload.simulation import simulate
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
     """Return the workloads that bob records for ``request``, each once.
 
-    The result has all workloads of the user's own probes, and of the requested probes for layers. bob also looks at
-    the workloads of all shipped probes in the requested set of rows. It takes each workload that tests a requested
-    property, even if the workload belongs to the probe of another property. So bob always uses the same workloads to
-    judge a given shipped property. The other properties of the request do not matter."""
+    The result has all workloads of the user's own probes, and of the requested probes for layers (block devices between
+    the file system and the disks). bob also looks at the workloads of all shipped probes in the requested set of rows.
+    It takes each workload that tests a requested property, even if the workload belongs to the probe of another
+    property. So the workloads that judge a shipped property do not depend on the other properties in the request."""
     asked, lacks = request.asked, tuple(request.configuration.fs.lacks)
     apart = [probe for probe in asked if probe in request.probes or probe in layer_probes()]
     own = {probe.property.name for probe in apart}
@@ -59,6 +59,6 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
 
 def recorded_as(workload: Workload) -> object:
     """Return everything in ``workload`` that its recording depends on, as a key. Two workloads have the same key if
-    they differ only in the names of the workload and of its finish (the workload's end)."""
+    they differ only in the name of the workload or of its finish (the end of the recording, such as ``sync``)."""
     finish = workload.finish
     return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at

@@ -1,6 +1,6 @@
-"""The interface that every kind of claim has. A *claim* is what each crash state should satisfy, such as a property.
-Reports, replay, shrinking and witnesses use only this interface. A witness is a document about one crash state that
-breaks a claim; bob can replay it."""
+"""The interface that every kind of claim has. A *claim* is what each crash state should satisfy, such as a property. A
+*witness* is a document about one crash state that breaks a claim. bob can replay a witness, or shrink it (leave out
+what the breach does not need). Reports, replay, shrinking and witnesses use only this interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +54,7 @@ class View(Protocol):
         fsck, and removes all files."""
 
     def undisturbed(self) -> Observation:
-        """The tree that the recovery of this state leaves if the recovery itself does not crash."""
+        """The tree after a recovery that no crash interrupts. Only the claim about crashes during recovery needs it."""
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
         """The answer of the checker of ``program``. ``output`` is the output of the program before the crash."""
@@ -79,8 +79,8 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot shrink or export a witness, and a hint. bob prints ``reason`` after the words "the
-    witness X is of". An example of a reason is "a crash during recovery"."""
+    """The reason why bob cannot shrink a witness or export it as a block log, and a hint. bob prints ``reason`` after
+    the words "the witness X is of". An example of a reason is "a crash during recovery"."""
 
     reason: str
     hint: str
@@ -110,7 +110,7 @@ class Claim(ABC):
     @property
     @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """A heading, and below it the claim in words. The words are empty if the claim is about a property that this
+        """A pair: a heading, and the claim in words. The words are empty if the claim is about a property that this
         version of bob does not know."""
 
     @property
@@ -166,16 +166,16 @@ class Claim(ABC):
     @classmethod
     @abstractmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the claim that the witness ``document`` is about; None if the claim is of another kind. A witness may
-        give only the name of a shipped property. bob calls ``known`` with this name to get the property. May raise
-        KeyError, TypeError, ValueError, UsageError or MalformedError."""
+        """Return the claim that the witness ``document`` is about; None if the claim is of another kind. A witness
+        about a shipped property may contain the property's name without its declaration. ``known`` then returns the
+        property. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
     """The result that ``state`` breaks ``claim``, with ``evidence`` in one line. ``found`` is the tree after the crash,
-    if the evidence is about the tree. ``is_clear`` matters for claims that one operation persists before another. It is
-    False if the later operation, too, may be incomplete in ``state``."""
+    if the evidence is about the tree. A claim may say that one operation persists before another. ``is_clear`` is False
+    for such a claim if the later operation, too, may be incomplete in ``state``."""
 
     state: CrashState
     claim: Claim
@@ -193,9 +193,9 @@ class Judgeable(Claim):
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that best shows a breach, or None if no state breaks the claim. bob looks for any
-        breach of the same property. So the claim in the result may be about other operations of the workload than this
-        claim."""
+        """Return the crash state that best shows a breach, or None if no state breaks the claim. If the claim is about
+        a property, any breach of this property counts. The claim in the result may then name other operations of the
+        workload."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

@@ -1,6 +1,7 @@
-"""The claim that recovery is idempotent: after a crash during recovery, another recovery leads to the same tree as a
-recovery without a crash. It may also lead to a tree that a single crash could have left. EXPLODE (OSDI'06, section 5)
-tested file systems in this way. Table 1, bob's main table of persistence properties, does not have this claim."""
+"""The claim that recovery is idempotent. After a crash during recovery, the next recovery leads to the same tree as a
+recovery without a crash. A tree that the first crash alone could have left also satisfies the claim. EXPLODE (OSDI'06,
+section 5) tested file systems in this way. Table 1, bob's main table of persistence properties, does not have this
+claim."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -68,8 +69,8 @@ def judged(
     """Return the verdict (whether the claim holds or fails) on the crash states of one recovery. Also return the state
     that best shows a violation, with the violation in words. ``expected`` is the tree after the same recovery without a
     crash, which bob saw in another guest. ``legal`` returns the trees that a single crash could have left instead; they
-    do not violate the claim. It is called only if some tree differs. A state that does not mount is counted, but does
-    not violate this claim."""
+    do not violate the claim. bob calls ``legal`` only if some tree differs from ``expected``. The verdict counts states
+    that do not mount, but they do not violate this claim."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}

@@ -27,8 +27,9 @@ KINDS: Mapping[str, ClaimReader] = {
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
     """Return the claim that ``document`` is about. The document is a witness: it describes one crash state that breaks
-    a claim. A witness may only name a property that is shipped with bob; ``known`` returns such a property by its name.
-    Raises MalformedError for an unknown kind, and the errors of :meth:`bob.claim.claim.Claim.read`."""
+    a claim. A witness about a shipped property may contain the property's name without its declaration; ``known`` then
+    returns the property. Raises MalformedError for an unknown kind, and the errors of
+    :meth:`bob.claim.claim.Claim.read`."""
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
     named = document.get("claim", claim.kind)  # older witnesses lack this field
     if named not in KINDS:

@@ -1,6 +1,6 @@
 """Evaluation of an expectation (a condition on the tree after a crash, which the user wrote for ``bob try``). In an
-expectation, ``old`` means the contents of a file in the initial tree, and ``new`` its contents after the last operation
-without a crash. In a state that does not mount, only the test ``mounts`` is true or false; all other tests are
+expectation, ``old`` means the contents of a file in the initial tree. ``new`` means its contents after all operations,
+if there is no crash. In a state that does not mount, only the test ``mounts`` is true or false; all other tests are
 neither."""
 
 import operator
@@ -61,7 +61,7 @@ def check(expectation: Expectation, history: History) -> None:
 
 
 def holds(test: Formula, observation: Observation, history: History) -> bool | None:
-    """Return whether ``test`` holds in ``observation``; None if the observation does not show that."""
+    """Return whether ``test`` holds in ``observation``; None if the observation does not show whether it does."""
     match test:
         case Not(inner):
             found = holds(inner, observation, history)

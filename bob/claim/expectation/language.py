@@ -1,7 +1,7 @@
 """The parser of expectations (conditions on the tree after a crash), such as ``exists /a implies content /a = new``
-(docs/try.md). The operators, from the closest to the loosest, are ``not``, ``and``, ``or`` and ``implies``. ``a implies
-b implies c`` means ``a implies (b implies c)``. A path with spaces, brackets or signs such as ``=`` is written in
-quotes, as in a shell."""
+(docs/try.md). The operators, from the tightest binding to the loosest, are ``not``, ``and``, ``or`` and ``implies``.
+``a implies b implies c`` means ``a implies (b implies c)``. A path with spaces, brackets or signs such as ``=`` is
+written in quotes, as in a shell."""
 
 import re
 import shlex

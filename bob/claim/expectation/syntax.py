@@ -1,5 +1,6 @@
-"""The syntax tree of expectations (conditions on the tree after a crash). ``at`` is a node's span in the text, for
-errors: its first character, and the one after its last. Comparisons of nodes ignore ``at``."""
+"""The syntax tree of expectations (conditions on the tree after a crash). ``at`` is the place of a node in the text,
+for messages about mistakes. It has the index of the node's first character, and the index after its last character.
+Comparisons of nodes ignore ``at``."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """A test that both names exist and have one inode."""
+    """A test that both names exist and have the same inode."""
 
     one: NamedPath
     other: NamedPath
