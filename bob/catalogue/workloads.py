@@ -16,10 +16,11 @@ from bob.workload.simulation import simulate
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
     """Return the workloads that bob records for ``request``, each once.
 
-    The result has all workloads of the user's own probes, and of the requested probes for layers (block devices between
-    the file system and the disks). bob also looks at the workloads of all shipped probes in the requested set of rows.
-    It takes each workload that tests a requested property, even if the workload belongs to the probe of another
-    property. So the workloads that judge a shipped property do not depend on the other properties in the request."""
+    The result has all workloads of the user's own probes, and of the requested probes for layers. Layers are block
+    devices between the file system and the disks. bob also looks at the workloads of all shipped probes in the
+    requested set of rows. It takes each workload that tests a requested property, even if the workload belongs to the
+    probe of another property. So the workloads that judge a shipped property do not depend on the other properties in
+    the request."""
     asked, lacks = request.asked, tuple(request.configuration.fs.lacks)
     apart = [probe for probe in asked if probe in request.probes or probe in layer_probes()]
     own = {probe.property.name for probe in apart}

@@ -1,6 +1,6 @@
 """Evaluation of an expectation (a condition on the tree after a crash, which the user wrote for ``bob try``). In an
 expectation, ``old`` means the contents of a file in the initial tree. ``new`` means its contents after all operations,
-if there is no crash. In a state that does not mount, only the test ``mounts`` is true or false; all other tests are
+if nothing crashes. In a state that does not mount, only the test ``mounts`` is true or false; all other tests are
 neither."""
 
 import operator
