@@ -1,2 +1,3 @@
-"""Properties of operations. rules.py has their rules. presence.py has the oracle, which decides from an observation
-(the files that bob sees after a crash) which operations survived."""
+"""Properties: rules about crashes, such as "an append is atomic". The module ``rules`` decides whether an observation
+(the files that bob sees after a crash) breaks a property. The module ``presence`` has the oracle, which decides which
+operations survived."""

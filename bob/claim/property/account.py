@@ -32,10 +32,9 @@ class EffectFact:
     ``plainly``, unless empty, is a shorter sentence in place of these words.
 
     ``suspects`` are operations. If there are suspects, at least one of them is torn. ``is_unseen`` is True if bob could
-    not see all of the part. ``is_change`` is True if the operation changed the part when all operations ran in program
-    order. ``is_there`` is True if some of the operation's effect is there. But if ``fact`` is BEFORE (the part looks as
-    if the operation had not happened), ``is_there`` says less. In that case, bob found something that this operation or
-    another operation may have left."""
+    not see all of the part. ``is_change`` is True if the operation changes the part when no crash happens. ``is_there``
+    is True if some of the operation's effect is there. If ``fact`` is BEFORE (the part looks as if the operation had
+    not happened), ``is_there`` means that this operation or another one may have left what bob found."""
 
     fact: Fact
     part: EffectPart

@@ -32,8 +32,8 @@ def covered(
 
     If ``own`` is True, the result has only the call itself, which must be a write.
 
-    If ``several`` is True, the result has only operations that make several changes, and operations on a file or
-    directory that another operation made."""
+    If ``several`` is True, each operation in the result makes several changes, or depends on another operation
+    (:func:`makers`)."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()

@@ -154,7 +154,7 @@ class Collateral:
 
 
 def described(history: History, thing: int) -> str:
-    """Return words for a file or directory (``thing``): its kind and its first name."""
+    """Return words for a file or directory (``thing``): its kind, and the earliest name that it had."""
     about = history.things[thing]
     steps = ([path for path, bearer in step.names.items() if bearer == thing] for step in history.steps)
     first = min(next((names for names in steps if names), about.names))

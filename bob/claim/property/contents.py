@@ -8,8 +8,9 @@ A crash may leave out or tear any operation. So a byte shows one of four facts a
 * EITHER: with or without k, the byte would be the same.
 * NEITHER: only a torn k explains it.
 
-If only a torn operation explains a byte, but several operations wrote there, bob cannot say which of them is
-torn. In this case all of them are *suspects*, and the fact about operation k is BEFORE or EITHER.
+If only a torn operation explains a byte, but several operations wrote there, bob cannot say which of them is torn. In
+this case all of them are *suspects*. The fact about the last of them is BEFORE, and the fact about each other one is
+EITHER.
 
 The size of the file shows the same facts. fallocate(2) can shift bytes to another offset. So a byte may come from
 several offsets, and bob tries each of them (:mod:`bob.claim.property.shifts`). Offsets are in bytes."""
@@ -53,8 +54,8 @@ class ContentChange:
     First the operation sets the size to ``cut`` (None: it does not). Then it puts ``data`` at offset ``start``, and
     grows the file to ``stop`` bytes if the file is shorter. If the operation is torn, the file may get any size between
     ``bottom`` and ``stop``. ``resizes`` is True if the size changed when all operations ran in program order.
-    ``keeps_size`` is True for an fallocate(2) that never changes the size, not even if it is torn. A change with a
-    ``shift`` only moves all bytes behind ``start``."""
+    ``keeps_size`` is True for an fallocate(2) that never changes the size, not even if it is torn. If ``shift`` is set,
+    the operation inserts or removes bytes at ``start`` (fallocate(2)), which moves all bytes behind them."""
 
     number: int
     cut: int | None

@@ -48,8 +48,8 @@ class Evidence:
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
     """The verdict on a property, from the crash states that bob can judge. ``states`` has their number. ``reason`` says
-    why a verdict is UNKNOWN. For the verdict FAILS, ``violations`` is the number of crash states that break the
-    property. ``showing`` has those of them that bob explored, and ``evidence`` has the state that shows the breach
+    why a verdict is UNKNOWN. For the verdict FAILS, ``showing`` has the explored states that break the property, and
+    ``violations`` is the number of crash states that they represent. ``evidence`` has the state that shows the breach
     best. For the verdict HOLDS, ``unknown_torn`` is the main cause why bob did not explore torn states. None says that
     bob explored most of them."""
 
@@ -68,10 +68,10 @@ class JudgedCase:
     ``observations`` has each outcome of ``states``. The argument ``coverage`` counts all observed states; the attribute
     ``coverage`` counts only the states that bob can judge. Each of ``mixtures`` is a set of torn states that differ
     only in sectors of file data (:mod:`bob.observe.mixtures`). The coverage of a property includes the number of these
-    states only if the property holds, and if bob can judge it by pairs of sectors. ``unknown_torn`` has the causes why
-    torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two mappings each,
-    whose keys are names. The first mapping is from before the operations, and the second from after them. ``readings``
-    has what the oracle has read in some of ``observations`` already (None: nothing).
+    states only if the property holds, and if two sectors would be enough to show a breach of it. ``unknown_torn`` has
+    the causes why torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two
+    mappings each, whose keys are names. The first mapping is from before the operations, and the second from after
+    them. ``readings`` has what the oracle has read in some of ``observations`` already (None: nothing).
 
     Two *control states* have a known right outcome, and must mount. In the state before the operations, nothing of the
     operations may be there. In the state ``complete``, which has every write, all operations must be there. bob checks
@@ -234,7 +234,8 @@ class JudgedCase:
 
     @property
     def bare(self) -> CrashState:
-        """The state after the earliest crash, if none of the pending writes is on the disk."""
+        """The crash state at the earliest time of an explored crash, without any pending write (a write that a crash
+        may lose)."""
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
@@ -287,10 +288,10 @@ def evidence_states(properties: Sequence[Property], bench: JudgedCase) -> set[Cr
 def judge_of_mixtures(
     workload: Workload, readings: OutcomeReadings
 ) -> Callable[[Observation, Observation], bool] | None:
-    """Return a function that decides about two observations. It returns whether bob can judge all mixtures of the two
-    by pairs of sectors. A mixture has, for each sector of file data, the bytes of one observation or of the other.
-    Return None if all crashes of ``workload`` come after a call's return, since bob cannot judge mixtures of such a
-    workload."""
+    """Return a function that decides about two observations. It returns whether two sectors are enough to show each
+    breach of a property in a mixture of the two. A mixture has, for each sector of file data, the bytes of one
+    observation or of the other. Return None if all crashes of ``workload`` come after a call's return, since bob cannot
+    judge mixtures of such a workload."""
     if workload.at is not At.ANY:
         return None
     oracle = readings.oracle

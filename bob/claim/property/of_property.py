@@ -46,7 +46,7 @@ class OfProperty(Judgeable):
 
     @property
     def resolved(self) -> Property:
-        """The property that has this name. Raises UsageError if this bob does not know it."""
+        """The property that has this name. Raises UsageError if neither bob nor the witness defines it."""
         if self.declared is None:
             raise UsageError(
                 f"unknown property {self.name!r}", hint="neither this version of bob nor the witness defines it"
@@ -62,7 +62,7 @@ class OfProperty(Judgeable):
 
     def violation(self, seen: Observation, context: Context) -> Violation | None:
         """Return how ``seen`` breaks the claim. Return None if it satisfies the claim, or if the state did not mount.
-        Raises UsageError for a property that this bob does not know."""
+        Raises UsageError if neither bob nor the witness defines the property."""
         if not seen.mounted:
             return None
         history, oracle = _oracle(context)

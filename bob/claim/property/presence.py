@@ -11,8 +11,8 @@ is a *fact*:
 * EITHER: some sets with k and some sets without k would leave it.
 * NEITHER: no set of whole operations would leave it, but a half-done k can.
 
-If any of several half-done operations explains what bob observed, these are its *suspects* (:class:`Damage`). If in
-doubt, bob assumes that the file system is right: a false accusation is the worst error (docs/design.md)."""
+If one of several operations must be half-done, but bob cannot say which, all of them are *suspects* (:class:`Damage`).
+If in doubt, bob assumes that the file system is right: a false accusation is the worst error (docs/design.md)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -91,13 +91,13 @@ class Oracle:
         return Reading(tuple(presences), *several, frozenset(whole))
 
     def is_mixed_by_sectors(self, one: Observation, other: Observation) -> bool:
-        """Return whether bob can judge all mixtures of the two observations by pairs of sectors. A mixture has, for
-        each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
+        """Return whether two sectors are enough to show each breach in a mixture of the two observations. A mixture
+        has, for each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
 
         Each sector of a mixture shows facts about operations. To break a rule other than durability, two facts are
-        enough: BEFORE and AFTER of one operation, or one fact about each of two operations. So two sectors can show
-        each breach. This method checks that nothing else depends on the data. There must be no damage, no file that bob
-        can identify only by its contents, and no set of names that only a torn operation explains."""
+        enough: BEFORE and AFTER of one operation, or one fact about each of two operations. So two sectors are enough,
+        unless something else depends on the data. This method checks that nothing does. There must be no damage, no
+        file that bob can identify only by its contents, and no set of names that only a torn operation explains."""
         if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
             return False
         seen = self._sightings(one)

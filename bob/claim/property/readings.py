@@ -33,8 +33,8 @@ class OutcomeReadings:
         return cls(case.workload, case.inodes, case.statuses)
 
     def read(self, observations: Sequence[Observation]) -> Mapping[int, Reading]:
-        """Return the reading of each observation that mounts, by its index. ``observations`` are those of the last
-        call, in the same order, and perhaps more after them."""
+        """Return the reading of each observation that mounts, by its index. An observation must have the same index in
+        each call, since bob reads each index only once."""
         for number in range(len(self._read), len(observations)):
             observation = observations[number]
             self._read.append(self.oracle.read(observation) if observation.mounted else None)

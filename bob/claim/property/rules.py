@@ -6,9 +6,9 @@ workload. Each property is a row in a table of results.
 * Ordering X -> Y: if any of Y's effect is there, X's effect is there in full.
 * Durability of k after a call: if the call returned before the crash, k's effect is there in full.
 * Collateral: everything that no operation was to change is as it was. If such damage has a single suspect (an operation
-  that may have done it), and an atomicity property is about that operation, the damage breaks that property instead. A
-  half-done effect breaks this property, too, if either of two operations may have left it and no atomicity property
-  covers both of them."""
+  that may have done it), and an atomicity property is about that operation, the damage breaks atomicity instead. A
+  half-done effect breaks Collateral, too, if several operations may have left it and no single atomicity property is
+  about all of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,10 +54,10 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table of properties. It is about operations whose class is in ``subjects`` (such as appends).
-    ``spans`` says which ranges the operations may change: inside a sector, inside a block, or over several blocks.
-    ``kinds`` are the kinds of their changes. An empty field allows all. If ``kinds`` is not empty, atomicity and
-    ordering are only about operations that make a single change.
+    """One row of the table of properties. It is about operations whose effect is one of ``subjects``, such as an
+    append. ``spans`` says which ranges the operations may change: inside a sector, inside a block, or over several
+    blocks. ``kinds`` distinguish their changes further, such as a rename from a link. An empty field allows all. If
+    ``kinds`` is not empty, atomicity and ordering are only about operations that make a single change.
 
     ``relations`` restricts an ordering to pairs of changes that have one of these relations. It restricts durability to
     changes that have one of these relations to the target of ``call``."""
