@@ -27,8 +27,8 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets of the pending writes, without end. Subsets of few, of many and of half the writes are
-    equally likely. Growth points (times when the set of possible states changes) with more pending writes are drawn
+    """Yield random subsets of the pending writes, without end. All sizes of a subset are equally likely, from none to
+    all of the writes. Growth points (times when the set of possible states changes) with more pending writes are drawn
     more often, since points with few writes soon run out of new states."""
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:

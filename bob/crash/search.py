@@ -3,8 +3,8 @@ section 3).
 
 A *stage* yields the states of one kind. A *growth point* is a time when the set of possible states changes. The stage
 takes states from all growth points in turn. Stages take turns, too, so even a small budget has room for states of every
-kind. Suppose that all states of whole writes fit into three quarters of the budget. Then the search reserves room for
-those of them that are still missing, and no torn state may use this room."""
+kind. If all states of whole writes fit into three quarters of the budget, the search covers all of them. Then torn
+states get only the room that these states leave."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,9 +62,9 @@ class StateSearch(Iterator[Candidate]):
 
     ``points`` are the growth points of ``trace``, the times when the set of possible crash states changes
     (:mod:`bob.crash.legal`). The growth points depend on the device model, ``composer.model``. ``focus`` has, for each
-    operation that wrote data, the indexes of the writes that carry its data. ``torn`` allows only states with torn
-    writes (True) or only states without (False). ``legal_writes`` is the number of legal states of whole writes, and
-    ``legal_sectors`` the number of all legal states, torn ones included."""
+    operation that wrote data, the indexes of the writes that carry its data. Some candidates lose only such writes.
+    ``torn`` allows only states with torn writes (True) or only states without (False). ``legal_writes`` is the number
+    of legal states of whole writes, and ``legal_sectors`` the number of all legal states, torn ones included."""
 
     def __init__(
         self,
@@ -95,9 +95,9 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """The number of legal states of whole writes that the search covers so far. The search covers a state if it has
-        generated the state, and a candidate has the same contents. So bob knows the outcomes of all these states when
-        all candidates have outcomes."""
+        """The number of legal states of whole writes that the search covers so far. A generated state is covered if it
+        is a candidate, or has the same contents as an earlier candidate. So bob knows the outcomes of all these states
+        when all candidates have outcomes."""
         return len(self._known_whole)
 
     @property
@@ -108,8 +108,8 @@ class StateSearch(Iterator[Candidate]):
     def exhaustive(self) -> str | None:
         """The largest kind of legal states that the search covers completely so far. "sectors" means that it covers all
         legal states, torn ones included. "writes" means that it covers all states of whole writes. None means that it
-        covers neither kind completely. The search covers a state if it has generated the state, and a candidate has the
-        same contents."""
+        covers neither kind completely. A generated state is covered if it is a candidate, or has the same contents as
+        an earlier candidate."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

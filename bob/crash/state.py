@@ -1,6 +1,6 @@
 """One crash state, described by the writes that are on the medium, whole or in part. The description is hashable, and
-can be written as JSON. :func:`effective` computes the content of the medium slowly. Tests compare it with the fast
-computation in ``bob.crash.image``."""
+can be written as JSON. :func:`effective` computes the content of the medium in a simple, slow way. The fast way is in
+``bob.crash.image``, and tests compare the two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ def is_legal_at(points: Sequence[GrowthPoint], state: CrashState, number: int) -
 
 
 def departure(state: CrashState) -> tuple[int, int]:
-    """Return a key for sorting states by how hard they are to explain. First comes the number of torn writes, then the
-    number of unbroken series of kept writes."""
+    """Return a key that sorts states from easy to hard to explain. The key has the number of torn writes, then the
+    number of unbroken series of kept writes (writes with consecutive indexes)."""
     runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
     return len(state.torn), runs

@@ -49,9 +49,9 @@ class WriteUnits:
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
 
     def whole(self, cube: Cube) -> Cube:
-        """Return the states of ``cube`` that lack torn writes. A cube (:mod:`bob.crash.cubes`) is the set of all states
-        that have some given parts on the medium, and lack some other given parts. The returned cube describes its
-        states by whole writes instead of parts. It may contain no state."""
+        """Return the states of ``cube`` without torn writes. A cube (:mod:`bob.crash.cubes`) is the set of all states
+        that have some given parts on the medium, and lack some other given parts. The bits of the returned cube
+        stand for writes instead of parts. The returned cube may be empty."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:

@@ -1,5 +1,5 @@
-"""The work that bob records, to examine what crashes during this work leave. It is either a workload (a list of file
-system operations), or a program under test."""
+"""The work that bob records. bob then examines the states that a crash during this work can leave. The work is either a
+workload (a list of file system operations), or a program under test."""
 
 from typing import Protocol
 

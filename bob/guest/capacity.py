@@ -20,8 +20,8 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Return how many of ``jobs`` workers may record workloads at the same time. A worker that records keeps a second
-    guest for its next observations. This second guest takes memory, too, while it is idle."""
+    """Return how many of ``jobs`` workers may record workloads at the same time. A worker that records may keep a
+    second guest, which later observes crash states. This second guest takes memory, too, while it waits."""
     return max(1, jobs // 2)
 
 
@@ -65,9 +65,9 @@ def check_device(configuration: Subject) -> None:
 
 
 def guests_that_fit() -> int:
-    """Return how many workers (the number for ``--jobs``) this machine can run at the same time, at least 1. The guest
-    of each worker takes a processor. The free memory must suffice for these guests, and for the second guests of
-    workers that record."""
+    """Return the largest number for ``--jobs`` that fits this machine, at least 1. It is the number of workers that run
+    at the same time. Each worker needs a processor for its guest. The free memory must suffice for the guests of all
+    workers, and for the second guests that :func:`recorders` describes."""
     fit = _available_mib() // MIB_OF_A_GUEST
     processors = len(os.sched_getaffinity(0))
     return max((jobs for jobs in range(2, processors + 1) if jobs + recorders(jobs) <= fit), default=1)

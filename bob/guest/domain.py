@@ -47,8 +47,8 @@ class Domain:
         return found
 
     def lost(self, *, hangs: bool) -> None:
-        """Remember the time when bob lost the connection to the domain. If the domain still runs, bob gives it a minute
-        to come back by itself, and then resets it. If the domain ``hangs``, bob resets it without waiting."""
+        """Remember the time when bob lost the connection to the domain. Later calls of :meth:`addresses` start the
+        domain if it is off. If it runs, they reset it when a minute has passed, or immediately if it ``hangs``."""
         self._lost_at = time.monotonic()
         self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
 

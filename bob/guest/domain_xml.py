@@ -141,8 +141,8 @@ def domain_xml(
     port: Path | None = None,
 ) -> str:
     """Return the XML of the libvirt domain for the guest ``spec``. QEMU appends the output of the guest's console to
-    the file ``console``. ``port`` is the path of a socket on the host. It leads to a virtio-serial device in the guest
-    (port.py), which bob uses to talk to its agent."""
+    the file ``console``. ``port`` is the path of a socket on the host. The socket leads to a virtio-serial device in
+    the guest (port.py). Through it, bob talks to its agent (bob's program in the guest)."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {

@@ -71,10 +71,10 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A stand-in for an image, which describes a machine that bob did not boot. Code that needs the image of a guest
-    uses this description instead. ``there`` has the names of the kernel modules that bob can use and that the machine
-    has. bob refuses a machine that lacks one of the modules ``needed``. ``instead`` has two hints: what to do if the
-    machine lacks a module, and if it lacks a package."""
+    """A description of a machine that bob did not boot. Code that needs the image of a guest (its kernel and disk) uses
+    this description instead. ``there`` has the names of the kernel modules that bob can use and that the machine has.
+    bob refuses a machine that lacks one of the modules ``needed``. ``instead`` has two hints: what to do if the machine
+    lacks a module, and if it lacks a package."""
 
     there: frozenset[str] = frozenset()
 
@@ -110,9 +110,9 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Return a description of the machine at ``address``, which stands in for an image. bob's agent on the machine
-    lists its kernel, modules and programs. ``connect`` is the libvirt URI of a domain (None: virsh's default). Raises
-    UsageError if bob cannot use the machine, GuestError if bob cannot reach it."""
+    """Return a description of the machine at ``address``, for code that needs an image. bob's agent (bob's program on
+    the machine) lists the machine's kernel, modules and programs. ``connect`` is the libvirt URI of a domain (None:
+    virsh's default). Raises UsageError if bob cannot use the machine, GuestError if bob cannot reach it."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())

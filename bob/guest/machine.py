@@ -92,8 +92,8 @@ class Guest:
         return self._shell
 
     def connect(self, deadline: float = CONNECT_SECONDS) -> Shell:
-        """Return another SSH connection, made within ``deadline`` seconds. If the connection is lost, its methods raise
-        GuestLost."""
+        """Return another SSH connection, made within ``deadline`` seconds. If the connection is lost later, the
+        methods of the returned Shell raise GuestLost."""
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
@@ -115,8 +115,8 @@ class Guest:
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let the guest run while the block lasts, and then stop its QEMU. A guest in virtual time that waits for bob
-        would otherwise keep a processor busy, because its clock would jump from timer to timer."""
+        """Let the guest run while the block lasts, and then stop its QEMU. Otherwise a guest in virtual time would
+        keep a processor busy while it waits for bob. Its clock does not wait, but jumps from timer to timer."""
         self._signal(signal.SIGCONT)
         try:
             yield

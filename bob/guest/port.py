@@ -20,6 +20,9 @@ _ENDED = "the connection to its port ended"
 
 
 class PortStream:
+    """A stream of bytes to and from ``program`` through the guest's port. ``on_loss`` makes an error from a message.
+    The first argument of ``on_loss`` is True if the connection broke, and False if the program was too slow."""
+
     def __init__(self, connection: socket.socket, program: CommandStream, on_loss: OnLoss) -> None:
         self._connection = connection
         self._program = program

@@ -47,8 +47,8 @@ cgroup_controllers = []
 
 class Reaper:
     """A child process of bob. When bob ends, even by SIGKILL, the reaper ends what bob has started. It notices bob's
-    end by a pipe from bob, so no forked child may keep that pipe open. Python and libvirt close the pipe in every
-    program that they start."""
+    end when a pipe from bob closes. So a forked child of bob must not keep this pipe open. Python and libvirt close the
+    pipe in every program that they start."""
 
     def __init__(self) -> None:
         # The reaper has a session of its own, so Ctrl-C does not reach it. "-I" ignores PYTHON* variables, but keeps
