@@ -13,15 +13,14 @@ _ALL = -1
 class States:
     """The extent of an exploration, in numbers of legal states.
 
-    ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. A verdict is
-    based on the ``explored`` states, which mount and have a known outcome. ``exhaustive`` is ``"writes"`` if bob
-    explored every legal state of whole writes, and ``"sectors"`` if it also explored every torn state. None stands for
-    neither (docs/design.md, section 5). ``mounted`` counts the explored states that bob mounted; it predicted the
-    outcomes of the other explored states.
+    ``legal_writes`` counts only legal states of whole writes; ``legal_sectors`` includes torn states. ``explored``
+    counts the states with a known outcome. ``exhaustive`` is ``"writes"`` if bob explored every legal state of whole
+    writes, and ``"sectors"`` if it also explored every torn state. None stands for neither (docs/design.md, section 5).
+    ``mounted`` counts the states that bob tried to mount. bob knows the outcomes of the other states without a mount.
 
-    At first, ``explored`` and ``exhaustive`` also cover states that do not mount.
-    :func:`bob.claim.verdict.judged_states` removes these states from both, and counts them in ``unmountable``. Fields
-    whose names end in ``_writes`` count only states of whole writes."""
+    For a verdict, :func:`bob.claim.verdict.judged_states` moves the states that do not mount from ``explored`` to
+    ``unmountable``. If there are such states, it lowers ``exhaustive``. Fields whose names end in ``_writes`` count
+    only states of whole writes."""
 
     explored: Count
     legal_writes: Count
@@ -55,8 +54,8 @@ NOTHING = States(0, 0, 0, None)
 
 
 def total(parts: Sequence[States]) -> States:
-    """Return the sum of the numbers of several workloads. In the sum, ``exhaustive`` is the lowest level among the
-    workloads: None is lower than "writes", which is lower than "sectors"."""
+    """Return the sum of ``parts``, each with the numbers of states for one workload. In the sum, ``exhaustive`` is the
+    lowest level among the workloads: None is lower than "writes", which is lower than "sectors"."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

@@ -28,9 +28,9 @@ class Cube:
 
 @dataclass(frozen=True, slots=True)
 class GrowthMasks:
-    """A growth point: the last time before some write becomes durable (:mod:`bob.crash.legal`). The fields are bit
-    masks of writes. ``durable`` has the writes that are durable at this time, and ``pending`` the writes that are
-    pending. ``becoming`` has the pending writes that become durable next."""
+    """A growth point (:mod:`bob.crash.legal`). The fields are bit masks of writes. ``durable`` has the writes that are
+    durable at this time, and ``pending`` the writes that are pending. ``becoming`` has the pending writes that become
+    durable next."""
 
     durable: int
     pending: int
@@ -58,8 +58,8 @@ class LegalStates:
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
     def farthest(self, cube: Cube, away: int) -> CrashState:
-        """Return the state of the nonempty ``cube`` that differs in the most writes from the state with exactly the
-        writes ``away`` (a bit mask) on the medium."""
+        """Return the state of the nonempty ``cube`` that differs from a given state in the most writes. ``away`` is a
+        bit mask of the writes on the medium in the given state."""
         found = [
             point.durable | cube.kept | (point.pending & ~cube.lost & ~away)
             for point, count in zip(self._points, self._counts(cube), strict=True)
@@ -113,8 +113,8 @@ class Divider:
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
         """Divide ``cube`` by several sectors, and yield the nonempty parts. ``places`` are the indexes of these sectors
-        in ``composer.sectors``. In all states of a part, each of these sectors shows one write, and so has one content.
-        There may be very many parts. Two parts may have equal contents."""
+        in ``composer.sectors``. All states of a part show the same write in each of these sectors, and so the same
+        content. There may be very many parts. Two parts may have equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

@@ -1,7 +1,7 @@
-"""Which crash states of a cluster's nodes belong together. A *node* is a member of the cluster. A *cut* names a moment
-for each node: the last that it did before the crash. A cut is *consistent* if each message that was received by the
-receiver's moment was sent by the sender's moment (the paper PACE, section 2.2). The moments of a consistent cut need
-not be the same instant, since messages are slow as they like.
+"""Which crash states of a cluster's nodes belong together. A *node* is a member of the cluster. A *cut* gives each node
+a moment, and the node does nothing after its moment. A cut is *consistent* if each message that was received by the
+receiver's moment was sent by the sender's moment (the paper PACE, section 2.2). The moments of a consistent cut may be
+different times, because a message may take any time.
 
 A state of a node is possible at some moments of this node, which form intervals. A tuple has a state for each node. It
 is possible if some consistent cut has, for each node, a moment at which its state is possible."""
@@ -64,8 +64,8 @@ class Cuts:
         return tuple(found)
 
     def go_together(self, node: int, one: Interval, other: int, another: Interval) -> bool:
-        """Return whether some consistent cut has a moment in the interval ``one`` for ``node``, and a moment in
-        ``another`` for ``other``."""
+        """Return whether some consistent cut has its moment for node number ``node`` in the interval ``one``, and its
+        moment for node number ``other`` in the interval ``another``."""
         return (
             self.earliest(node, one.first)[other] <= another.last
             and self.earliest(other, another.first)[node] <= one.last
@@ -74,8 +74,8 @@ class Cuts:
     def allow(self, intervals: Sequence[Interval]) -> bool:
         """Return whether some consistent cut has a moment in each of ``intervals``, one interval for each node.
 
-        Each message asks something of one sender because of one receiver. So the earliest cut for several nodes is the
-        latest of the earliest cuts for each, and it is enough to look at pairs."""
+        The earliest consistent cut that reaches several moments is, node by node, the maximum of the earliest cuts for
+        each moment. So it is enough to check pairs of nodes."""
         return all(
             self.go_together(node, one, other, intervals[other])
             for node, one in enumerate(intervals)

@@ -46,8 +46,8 @@ def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, i
 
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
-    """Yield the states of whole writes at growth point ``number`` that differ from a clean prefix by exactly
-    ``departure`` writes (0 to ``FARTHEST``). The states that differ from the longest prefix come first, and those that
+    """Yield the states of whole writes at growth point ``number`` that differ from a clean prefix by a given number of
+    writes: ``departure``, 0 to ``FARTHEST``. The states that differ from the longest prefix come first, and those that
     differ from the empty prefix come last. A state may come twice."""
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes

@@ -40,8 +40,8 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint(GrowthMasks):
-    """Growth point number ``point`` (the last time before some write becomes durable), with its writes as bit masks.
-    ``writes`` has the indexes of the pending writes in submission order."""
+    """Growth point number ``point`` (the last time before some write becomes durable). The inherited fields are bit
+    masks of its writes. The field ``writes`` has the indexes of its pending writes, in submission order."""
 
     point: int
     writes: tuple[int, ...]
@@ -110,9 +110,9 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
     """Return the points where bob tears write ``index``, ascending. A point is the number of the write's units (the
     device's atomic units) before the tear. bob tears a write of up to 64 units at all boundaries between its units. It
-    tears a longer write at the first and the last eight boundaries, at powers of two, and at boundaries of sectors. If
-    a write has more than 64 sectors, up to 64 boundaries of the device's 4 KiB blocks replace the boundaries of
-    sectors."""
+    tears a longer write at the first and the last eight boundaries, and after 1, 2, 4, 8 ... units. It also
+    tears such a write at all boundaries between sectors. If the write has more than 64 sectors, up to 64 boundaries
+    between the device's 4 KiB blocks take the place of these."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)

@@ -38,7 +38,8 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """The sectors of all writes, numbered from 0. bob only appends sectors. The sectors of one write follow each other.
+    """The sectors of all writes, numbered from 0. bob appends sectors, and never removes one. The sectors of one write
+    follow each other.
 
     Two arrays describe the sectors; in both, row 0 stands for "as in the ground", and row n + 1 is about sector n.
     ``digests`` has shape (at least sectors + 1, 2): row 0 is all zeros, and row n + 1 is the digest of sector n.
@@ -181,8 +182,8 @@ class Composer:
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
         """For each of ``sectors``, the writes that cover this sector, in submission order. In a crash state, the sector
-        has the content of the last of these writes that is on the medium. The first writes are left out if they leave
-        the sector as it is in the ground."""
+        has the content of the last of these writes that is on the medium. The list of a sector begins with the first
+        write that gives it another content than in the ground."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)

@@ -74,8 +74,8 @@ def count_writes(points: Sequence[GrowthPoint]) -> int:
 
 
 def count_sectors(points: Sequence[GrowthPoint]) -> int:
-    """Return the exact number of legal states, also of states with torn writes. Two states count as one if they have
-    the same atomic units on the medium."""
+    """Return the exact number of legal states with or without torn writes. Two states count as one if they have the
+    same atomic units on the medium."""
     return sum(new_states(point.pending_units, point.becoming_units) for point in points)
 
 
@@ -108,9 +108,9 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def new_states(pending: int, becoming: int) -> int:
-    """Return how many states of one growth point are not states of the next point. There are ``pending`` writes (or
-    units) at the first point, and ``becoming`` of them become durable before the next point. The counted states are the
-    subsets of the pending writes that lack some write which becomes durable. At the last point, no write becomes
-    durable, and all subsets of the pending writes count."""
+    """Return how many states of one growth point are not states of the next point. ``pending`` is the number of pending
+    writes (or units) at the first point. ``becoming`` is how many of them become durable before the next point. The
+    counted states are the subsets of the pending writes that lack some write which becomes durable. At the last point,
+    no write becomes durable, and all subsets of the pending writes count."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

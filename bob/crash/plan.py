@@ -1,5 +1,5 @@
 """The plan for the exploration of a trace's crash states. It has the legal states, the order that bob tries them in,
-and their contents. A plan may also be only about crashes in the last part of the trace."""
+and their contents. A plan may be limited to crashes in the last part of the trace."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class Plan:
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """Return the plan of the states that a crash at the time ``at`` can leave. ``operations`` is the number of the
-        workload's operations. Raises RecordingError if ``at`` is ``At.END``, and the recording does not say when the
-        last operation returned."""
+        """Return this plan if ``at`` is ``At.ANY``. If it is ``At.END``, return the plan for crashes after the last
+        operation has returned. ``operations`` is the number of the workload's operations. Raises RecordingError for
+        ``At.END`` if the recording does not say when the last operation returned."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -92,8 +92,8 @@ class Plan:
         return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
-        """Return the sectors in which ``state`` differs from the base (the medium before the recording). Each item is a
-        run of sectors: its first sector and its data. The writes that are durable in every state come first."""
+        """Return the runs of sectors that turn the base (the medium before the recording) into ``state``. Each item has
+        the first sector of a run and the run's data. A later item may overwrite sectors of an earlier one."""
         delta = self.composer.delta(state)
         payload = self.composer.payload_since(0)
         return [

@@ -7,8 +7,8 @@ completion of an FUA write that had completed by T.
 
 bob looks only at crashes in a certain *window* of time. If T' is in the window, a disk without a cache can leave the
 same state, after a crash at T'. If T' is before the window, only this cache can leave the state. Each write that
-completed between the earliest possible T' and the window gives such states. In one of them, this write and all later
-writes are lost. In the others, all later writes are lost, and this write is torn."""
+completed between the earliest possible T' and the window gives states of the second kind. In one of them, this write
+and all later writes are lost. In the others, all later writes are lost, and this write is torn."""
 
 from bob.crash.caches.rule import WriteCache, at_completion
 from bob.trace.model import Trace

@@ -21,8 +21,8 @@ class WriteCache:
 
     ``durable_since`` returns when each write of a trace becomes durable (None if never). The *window* is the time in
     which bob lets crashes happen. ``looks_back`` returns a time at or before the start of the window. A crash in the
-    window may lose a write that became durable after the returned time. With several disks, each disk would need a time
-    of its own. Therefore bob raises an error for several disks if ``one_disk_only`` is True."""
+    window may lose a write that became durable after the returned time. If ``one_disk_only`` is True, one such time
+    does not fit several disks, and bob raises an error for them."""
 
     name: str
     words: str
