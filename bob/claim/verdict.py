@@ -25,9 +25,11 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` without the explored states that do not mount. ``mounting`` has the outcomes (what mounts of
-    crash states showed) of the states that mount. An exploration of all states of whole writes no longer counts as
-    exhaustive if such a state does not mount. The same is true of an exploration of all torn states."""
+    """Return ``coverage`` without the explored states that do not mount. ``mounting`` has the outcomes of
+    the states that mount. An outcome is the index of an observation (what the mount of a crash state showed).
+
+    If a state without torn writes does not mount, ``exhaustive`` becomes None. If only torn states do not mount,
+    ``"sectors"`` becomes ``"writes"``."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

@@ -28,8 +28,8 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if ``expected`` has none of the verdicts that the coming run can give. A verdict is about one
-    property of one configuration. ``requests`` name the properties and configurations of the run."""
+    """Raise UsageError if the table ``expected`` lacks all cells that ``requests`` ask for. A cell is one property of
+    one configuration."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -48,8 +48,9 @@ def _expects_nothing(expected: Side, of: str) -> UsageError:
 def conclude(
     done: Sequence[tuple[Result, Path]], json_file: Path | None, junit_file: Path | None, expected: Side | None
 ) -> Exit:
-    """Report results to a CI. ``done`` has each result with its run directory. Return the exit code, which is 1 if a
-    verdict differs from the ``expected`` one."""
+    """Report results to a CI. ``done`` has each result with its run directory. Return exit code 1 if a
+    verdict differs from the ``expected`` one, and 3 if an unknown verdict leaves that open. Otherwise return the worst
+    exit code of the results."""
     several = len(done) > 1
     suites: list[Suite] = []
     comparisons: list[Comparison] = []

@@ -68,8 +68,9 @@ class Commands(Command, click.Group):
 
 
 class LazyCommands(Commands):
-    """A group that loads a command only when a user calls it. The command with the name NAME is ``bob.cli.NAME.NAME``
-    (with ``NAME_`` if NAME is a keyword of Python). ``lazy`` has one line of help for each command."""
+    """A group that loads a command only when a user calls it. The command NAME is the object NAME in the module
+    ``bob.cli.NAME``. If NAME is a keyword of Python, both have the name ``NAME_``. ``lazy`` has one line of help for
+    each command."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)

@@ -39,7 +39,7 @@ def catch_signals() -> None:
 
     Signals within a second of the first signal count as one, since a terminal and `timeout` may both send one. A later
     signal kills bob at once. In that case another process, the reaper (bob/guest/root.py), ends all processes that bob
-    started. Signals that the caller ignores (nohup) stay ignored."""
+    started. A signal that was ignored when bob started (as under nohup) stays ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _INTERRUPTS)

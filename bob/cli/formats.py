@@ -70,9 +70,9 @@ def format_of(output: Destination | None) -> str:
 
 
 def check_output(wanted: str, output: Destination | None) -> None:
-    """Raise UsageError for a format that does not fit ``output``. A site consists of several pages, so ``output`` must
-    be a directory, but not a run directory. For any other format, ``output`` must not be a directory. ``wanted`` is the
-    name of the format."""
+    """Raise UsageError if the format with the name ``wanted`` does not fit ``output``. The format ``site`` consists of
+    several pages, so ``output`` must be a directory, but not a run directory. For any other format, ``output`` must not
+    be a directory."""
     if wanted != SITE:
         if output and output.is_folder:
             hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
@@ -87,8 +87,8 @@ def check_output(wanted: str, output: Destination | None) -> None:
 
 
 def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None:
-    """Raise UsageError if a result of this ``kind`` cannot have the format ``wanted``. In the message, the words
-    ``run`` stand for the result."""
+    """Raise UsageError if a result of this ``kind`` cannot have the format ``wanted``. ``run`` is the text that
+    stands for the result in the message."""
     if wanted in kind.value:
         return
     message = f"cannot write several runs of bob app as {wanted}"

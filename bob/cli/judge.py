@@ -1,4 +1,4 @@
-"""``bob judge``: judges a run again from its kept files."""
+"""``bob judge``: gives a run new verdicts, from the recordings and observations in its run directory."""
 
 from pathlib import Path
 

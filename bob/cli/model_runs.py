@@ -20,8 +20,8 @@ from bob.store.run_directory import RunDirectory, request_of
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return a mapping from configurations to their run directories. The run of a matrix has a run directory for each
-    of its columns."""
+    """Return a mapping from the name of each configuration to its run directories. The run of a matrix (several
+    configurations) contains a run directory for each configuration, and the mapping has these."""
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
@@ -48,8 +48,8 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
 
 
 def with_witnesses(derived: DerivedModel, out: Path) -> Model:
-    """Return the model with paths of witnesses. For each clause that the runs show to be false, write a witness into a
-    folder below ``out``."""
+    """Return the model of ``derived``, with the path of a witness for each clause that the runs show to be false. Write
+    these witnesses into a folder below ``out``."""
     findings = []
     for finding in derived.model.findings:
         shown, refutation = derived.shown.get(finding.clause), finding.refutation

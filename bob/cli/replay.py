@@ -109,7 +109,8 @@ def replay(
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
     """Update each witness whose violation showed at every mount: write into it what the replay found. If one of
-    ``witnesses`` is a folder, also update the results in it. ``done`` has the results of all replays."""
+    ``witnesses`` is a folder, also copy the evidence of its witnesses into its result files. ``done`` has the results
+    of all replays."""
     from bob.witness import bundle
     from bob.witness.document import updated
     from bob.witness.results import tell_results

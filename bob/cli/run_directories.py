@@ -1,5 +1,5 @@
-"""Checks of the run directory (the recordings and results of a run) that a command writes, and hints about it after
-Ctrl-C."""
+"""Checks and hints for commands that write a run directory (the recordings and results of a run). The checks refuse
+options that do not fit --resume. After Ctrl-C, a hint says what bob keeps."""
 
 import shlex
 from collections.abc import Iterator

@@ -61,8 +61,9 @@ def make_table(
     """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. ``verb`` is the name of the command, such
     as "probe". Print the table, and the changes between kernels.
 
-    ``probe`` gets one request for each kernel, with the first configuration. If there are several configurations,
-    ``probe`` knows the others itself. Each kernel must have the modules and packages that ``systems`` need."""
+    bob calls ``probe`` once for each kernel, with a request for the first configuration. If there are several
+    configurations, the call must probe all of them. Each kernel must have the modules and packages that ``systems``
+    need."""
     delivery, guests = options.delivery, options.guests
 
     def ask(configuration: Subject, image: str) -> ProbeRequest:

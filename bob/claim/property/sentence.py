@@ -19,7 +19,8 @@ def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
     """Return a sentence about a crash. ``line`` has the events of the crash, which breaks a property for the operations
-    of ``question``. ``extents`` says how much of each operation's effect is there, or is empty if bob does not know."""
+    of ``question``. ``extents`` says how much of each operation's effect survived the crash, or is empty if bob does
+    not know."""
     if question.beside:
         return f"{decisive(line)}, and something that no operation should change is damaged."
     if question.returned is not None:

@@ -1,9 +1,9 @@
 """The files and directories that the names in an observation lead to.
 
-A name is a place: a pair *(directory, base name)*. So a move of a directory does not change the names in it. Several
-files and directories (*things*) of the workload may have had the same name, one after the other. bob distinguishes them
-by their inode numbers, or else by their contents. If bob cannot distinguish them, the name may lead to any of these
-things."""
+A name is a *place*: a pair *(directory, base name)*. The directory is a number, not a path, so a move of a directory
+does not change the names in it. Several files and directories (*things*) of the workload may have had the same name,
+one after the other. bob distinguishes them by their inode numbers, or else by their contents. If bob cannot distinguish
+them, the name may lead to any of these things."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -83,7 +83,7 @@ class NamePlaces:
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
     def of(self, thing: int) -> list[NamePlace]:
-        """Return every place that the file or directory ``thing`` ever had."""
+        """Return every name that the file or directory ``thing`` may have at some step of the history."""
         return [place for place, bearers in self.bearers.items() if thing in bearers]
 
     def changers(self, place: NamePlace) -> frozenset[int]:
@@ -138,9 +138,9 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things of the workload that the name at ``place`` may lead to; None if bob cannot see the place.
-        The set {None} means that the name does not exist. An empty set means that the name exists, but leads to none of
-        the workload's things."""
+        """Return the things of the workload that the name at ``place`` may lead to. None means unknown, for example
+        because the directory cannot be listed. The set {None} means that the name does not exist. An empty set means
+        that the name exists, but leads to none of the workload's things."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:
@@ -180,8 +180,8 @@ class Sightings:
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether ``path`` is a stray name: nothing in the workload ever had this name, but its directory may be
-        a directory of the workload."""
+        """Return whether ``path`` is a stray name. The directory that contains it is possibly one of the workload's,
+        but nothing in the workload ever had this name there."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:

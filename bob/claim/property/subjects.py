@@ -1,5 +1,5 @@
-"""The classes of operations that Table 1 (bob's main table of properties) distinguishes: overwrites, appends and
-directory operations, and the span of each write."""
+"""A classification of operations for Table 1 (bob's main table of properties). It distinguishes overwrites, appends
+and directory operations. Each write also has a span."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -31,9 +31,9 @@ class What(StrEnum):
     Some parts belong to the call's target, the file or directory that it syncs. ``entry`` is the name that the target
     was made with, and ``names`` are its links and renames. If the target is a directory, ``entries`` are the names in
     it. ``parent`` is the entry of the target's parent directory. Parts whose names begin with ``other`` belong to files
-    and directories other than the target. For example, ``other-appends`` are all changes of their sizes. Some calls are
-    without a target, such as sync and ``returned`` (the return of any operation). Then a part such as ``data`` belongs
-    to all files.
+    and directories other than the target. For example, ``other-appends`` are the appends to other files,
+    and all other changes of those files' sizes. Some calls are without a target: syncfs, sync, and ``returned``, which
+    stands for the return of any operation. Then a part such as ``data`` belongs to all files.
 
     Three parts occur only in names of rows, not of clauses: ``new-entries``, ``moved-entries`` and ``everything``.
     ``moved-entries`` are the names in a directory that changed by a rename, a link or a removal."""
@@ -55,7 +55,8 @@ class What(StrEnum):
 
 
 class Unit(StrEnum):
-    """A part of a change that a crash never tears: 512 bytes of a file, 4 KiB of a file, or the whole change."""
+    """A unit that a crash never tears if a property or clause holds: 512 bytes or 4 KiB of a file, or a whole
+    change."""
 
     SECTOR = "sector"
     BLOCK = "block"
@@ -63,7 +64,8 @@ class Unit(StrEnum):
 
 
 def row_of_today(name: str) -> str:
-    """Return the current name of the row that has the possibly older ``name``. Return any other ``name`` unchanged."""
+    """Return the current name of a row in a table of properties. If ``name`` is not an older name of a row, return
+    ``name`` itself."""
     return _ROWS.get(name, name)
 
 
