@@ -1,4 +1,5 @@
-"""The events of a crash state's trace, read from the kernel's binary form (:mod:`bob.agent.inside.ring_buffer`)."""
+"""The events that the kernel traced while bob observed a crash state, read from their binary form
+(:mod:`bob.agent.inside.ring_buffer`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
@@ -23,8 +24,8 @@ class Bio(NamedTuple):
 
 
 class VolumeRead(NamedTuple):
-    """A read of the device that the layers (device-mapper or md) make. The task with the number ``task`` sent it. The
-    kernel translates the read into bios to the disks, which follow in the trace."""
+    """A read of the top device of the layers (device-mapper or md), the one with the file system. The task with the
+    number ``task`` sent it. The kernel translates the read into bios to the disks, which follow in the trace."""
 
     sector: int
     sectors: int
@@ -44,7 +45,7 @@ class Lookup(NamedTuple):
 
 
 class JournalRead(NamedTuple):
-    """The beginning of jbd2's read of a block of its journal (``jread``) if it ``begins``, otherwise the end."""
+    """The beginning (if ``begins`` is True) or the end of jbd2's read of a block of its journal (``jread``)."""
 
     begins: bool
 

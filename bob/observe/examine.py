@@ -40,7 +40,7 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of ``rounds``. Before this call, bob's controls must have confirmed all these outcomes. If
+    """Examine some outcomes of ``rounds``. Call :meth:`Rounds.settle` before, so that bob trusts all outcomes. If
     the kernel complained about a state, mount that state again. Raises the errors of :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found

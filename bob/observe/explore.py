@@ -50,22 +50,21 @@ def explore(
     bob first draws states of whole writes, one by one, and spends up to half of the mounts on them. Then it explores
     all legal states of whole writes in groups, if that does not take too many mounts. Then it draws torn states, one by
     one. From time to time, bob calls ``told`` with the number of drawn states whose outcomes it has found since the
-    last call. ``plan`` may cover only the last part of the trace. But the states in the result always have the growth
-    points' numbers of the whole trace. Recovery *forgets* a block if the disk after recovery is the same, whatever the
-    block contained before (:mod:`bob.observe.predict`). For file systems with such a recovery, the first step gets only
-    a tenth of the mounts.
+    last call. ``plan`` may cover only the last part of the trace. The result still numbers growth points as in the
+    whole trace. Recovery *forgets* a block if the disk after recovery is the same, whatever the block contained before
+    (:mod:`bob.observe.predict`). For file systems with such a recovery, the first step gets only a tenth of the mounts.
 
     ``sights`` has the outcomes of disks that bob mounted for other workloads. A crash state with the same disk needs no
-    mount. The exploration adds the disks that it mounts to ``sights``, except for file systems whose recovery forgets
-    blocks. If the guest is lost, the result says so.
+    mount. The exploration adds the outcomes of its own mounts to ``sights``, except for file systems whose recovery
+    forgets blocks. If the guest is lost, the result says so.
 
     With ``checkers``, the host may run the file system's check instead of the guest
     (:class:`bob.observe.session.Session`). To verify the host's results, the guest itself recovers a sample of the
-    states that the host has recovered. The guest also recovers each state that shows a violation to the user. The
-    function ``evidence`` returns these states.
+    states that the host has recovered. The guest also recovers the states that ``evidence`` returns: those that bob
+    will show to the user as violations.
 
-    The result lacks the outcome of a state if bob does not trust the outcome, or could not see it completely. The
-    reason is that two outcomes that bob could not see completely may look alike, and still differ."""
+    The result lacks the outcome of a state if bob does not trust it. The result also lacks an outcome that bob could
+    not see completely, since two such outcomes may look alike, and still differ."""
     exploration = _WorkloadExploration(agent, subject, plan, effort, told, checkers, evidence)
     try:
         if effort.only_durable:

@@ -57,14 +57,14 @@ class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
     In the guest, a disk in memory contains one state after the other. This disk is called the scratch image. After each
-    state, bob undoes the changes of the scratch image. An *audit* tests, after a batch of mounts, that the scratch
-    image, which holds the mounted states, equals its base image (the disk before the recording) again. After a
-    successful audit, bob trusts all outcomes that it has seen for this workload. After :meth:`believe_all`, it trusts
-    all other outcomes, too. ``outcomes`` has only trusted outcomes.
+    state, bob undoes the changes of the scratch image. After a batch of mounts, an *audit* tests that the scratch image
+    equals its base image (the disk before the recording) again. After a successful audit, bob trusts all outcomes that
+    it has seen for this workload. After :meth:`believe_all`, it trusts all other outcomes, too. ``outcomes`` has only
+    trusted outcomes.
 
     ``here`` has the states that were mounted for this workload. ``mounted`` also has the states whose disk was mounted
-    for another workload. Workloads run at the same time. If two of them share a disk, chance decides whose exploration
-    mounts it. ``on_host`` has the states that the host has recovered since the last
+    for another workload. Workloads run at the same time. If two workloads have a state with the same disk, chance
+    decides which of them mounts it. ``on_host`` has the states that the host has recovered since the last
     :meth:`bob.observe.rounds.Rounds.settle`. ``only_on_host`` has all states that the host has recovered, but that no
     guest has recovered."""
 

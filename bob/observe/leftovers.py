@@ -48,9 +48,9 @@ class Stretches:
     """The stretches of the sectors that differ between crash states (``composer.sectors``). Stretches of more than
     ``LONGEST`` sectors are left out.
 
-    ``forgettable`` has a truth value for each sector of ``composer.sectors``: whether the sector is in a stretch
-    outside of the ``exempt`` area, the log. A sector of the log is never forgettable, since one part of a log block
-    decides whether recovery uses another part."""
+    ``forgettable`` says, for each sector of ``composer.sectors``, whether bob tests if recovery forgets its content.
+    bob tests this for stretches outside of the ``exempt`` area, the log. It does not for the log, where one part of a
+    block decides whether recovery uses another part."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt

@@ -4,8 +4,8 @@ When bob reads the files after a crash, the kernel copies their data. So a secto
 some bytes of a file, and has no other influence on the outcome (what a mount of the state shows). Suppose that bob
 knows two states that differ only in such sectors. Now take each of these sectors from either the first or the second
 state. The result is another state, whose tree differs from the known trees only in the bytes of these sectors. So bob
-knows this tree without a mount. All such states together are a *mixture*. bob can count them exactly, since each sector
-is a part of a write (:mod:`bob.crash.units`).
+knows this tree without a mount. All such states together are a *mixture*. bob can count these states exactly: each
+sector belongs to a part of a write, and parts reach the disk independently (:mod:`bob.crash.units`).
 
 A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
 sector behind the end of that file may pass through, too, since no file shows it. Such a sector must be in the same
@@ -13,10 +13,11 @@ block as a sector that the file shows, and the same write must have written both
 sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of the mixture, its
 *rows*. In one row all sectors have the content from before their writes, and in another row all have the content from
 after their writes. The other rows ensure that for any two sectors, the rows together have all four combinations of
-before and after. States that bob mounted for other reasons count as rows, too. If a row does not have the predicted
-tree, or if recovery of a row read other places, bob drops the mixture. In addition to the rows, bob mounts random
-states of the mixture. If such a state does not have its predicted tree, a control has failed, and bob then trusts only
-the outcomes of mounted states.
+before and after. States that bob mounted for other reasons count as rows, too. If recovery of a row reads other sectors
+than recovery of the known states, bob drops the mixture. It also drops the mixture if one of the first two rows does
+not have the predicted tree. If another row lacks its predicted tree, bob uses no mixture of this workload. In addition
+to the rows, bob mounts random states of the mixture. If such a state does not have its predicted tree, a control has
+failed, and bob then trusts only the outcomes of mounted states.
 
 Suppose that a sector passed through in rows with its old content, and in rows with its new content. Then bob assumes
 that it passes through in every state of the mixture, whatever the other sectors contain. The file systems ext2, ext3,
@@ -57,9 +58,9 @@ CourseKey = tuple[int, int, bytes]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CourseEnd:
-    """The end of a course of recovery (what recovery reads, in order). The course leads to outcome number ``outcome``,
-    and state number ``source`` was the first to show this. ``read`` has the content of each sector that recovery read
-    in this course, and ``UNREAD`` for each other sector."""
+    """The end of a course of recovery (what recovery reads, in order). The course leads to outcome number ``outcome``.
+    ``source`` is the number of the first mounted state with this course. ``read`` has the content of each sector that
+    recovery read in this course, and ``UNREAD`` for each other sector."""
 
     outcome: int
     source: int
@@ -93,9 +94,10 @@ class Mixture:
     ``leaf`` is the end of that mounted state's course (what recovery reads, in order). The free sectors may have any
     content, and so may sectors that recovery does not read.
 
-    ``read`` has the content of each other sector that recovery read. ``cubes`` has the states of the mixture as cubes,
-    sets of states that have some parts of writes and lack some others (:mod:`bob.crash.cubes`). ``torn`` is the number
-    of torn states. ``parts`` are the parts of writes that contain the free sectors."""
+    ``read`` has the content of each sector that recovery read, and ``UNREAD`` for free and unread sectors. A cube
+    (:mod:`bob.crash.cubes`) is the set of all states that have certain parts of writes and lack certain others.
+    ``cubes`` together have the states of the mixture, each once. ``torn`` is the number of torn states. ``parts`` are
+    the parts of writes that contain the free sectors."""
 
     leaf: CourseEnd
     free: tuple[DataSector, ...]
@@ -143,7 +145,7 @@ class Mixture:
 
 
 class Mixtures:
-    """A search for mixtures around the mounted states. The tree ``known`` has the reads of recovery in these states."""
+    """A search for mixtures around the mounted states. ``known`` is the tree of recovery's reads in these states."""
 
     def __init__(self, known: ReadTree, plan: Plan, findings: OutcomeTable) -> None:
         self._known, self._plan, self._findings = known, plan, findings
@@ -154,8 +156,9 @@ class Mixtures:
         self._places = {sector: place for place, sector in enumerate(plan.composer.sectors.tolist())}
 
     def worth(self, taken: Sequence[Mixture]) -> list[tuple[Mixture, int]]:
-        """Return mixtures that are worth their mounts, the largest first. They do not overlap the mixtures ``taken``.
-        Each mixture is paired with the number of its torn states that belong to no known course."""
+        """Return large mixtures that do not overlap the mixtures ``taken``, the largest first. Each mixture is paired
+        with the number of its torn states that belong to no known course. This number is at least a sixteenth
+        (``LEAST_SHARE``) of all legal torn states."""
         leaves = self._leaves() or []
         legal = self._plan.nothing_explored().legal_torn
         possible: dict[bytes, Mixture] = {}

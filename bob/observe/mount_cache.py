@@ -68,9 +68,8 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return what to cache for a disk with this outcome. Return None if the disk did not mount without a repair,
-        since such an outcome does not depend on the disk alone. The reason is that bob runs the repair only on the
-        first state with each error of the mount."""
+        """Return what to cache for a disk with this outcome. Return None if the disk did not mount without a repair.
+        bob repairs only the first state with each mount error, so such an outcome also depends on other states."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:

@@ -1,5 +1,5 @@
 """The state of the files after a crash, as plain data. An *outcome* is what a mount of a crash state showed; several
-states may have the same one. bob's judgement uses nothing else."""
+states may have the same one."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,9 +27,9 @@ class Node:
     ``pieces`` has the parts of the file that are not zero, by the offset of their first byte.
 
     None stands for an unknown ``mode`` (permission bits), ``uid``, ``gid`` or ``mtime``, if stat failed, or if an older
-    version of bob made the run. Such runs also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970. If
-    this time is after bob made the base image, ``mtime`` is 0. ``flags`` (chattr's flags) and ``project`` (the project
-    ID) are 0 unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
+    version of bob stored the node. That version also stored 1 for ``links`` of directories. ``mtime`` is in ns since
+    1970. If this time is after bob made the base image, ``mtime`` is 0. ``flags`` (chattr's flags) and ``project`` (the
+    project ID) are 0 unless bob's agent read the files *closely* (:class:`bob.agent.inside.look.Look`)."""
 
     kind: str
     inode: int = 0
@@ -49,7 +49,8 @@ class Node:
     project: int = 0
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from ``start`` to ``end``, as far as bob could read them."""
+        """Return the bytes from ``start`` to ``end``, up to the end of the file. Bytes that bob could not read are
+        missing at the end, or zero if the file has ``pieces``."""
         if self.pieces is None:
             return self.content[start:end]
         end = min(end, self.size)

@@ -90,13 +90,14 @@ class Observations:
 
     ``predicted`` has the indexes of states that were not mounted. ``died`` is True if the guest was lost; a new
     exploration in another guest may then succeed. ``earlier_loss`` says why an earlier guest was lost. ``final`` is
-    True if a mount contradicted a prediction or another mount; in that case, another guest would not help. ``normal``
-    has troubles that also occur on a disk without any write of the recording. ``passing`` has complaints that the
-    kernel did not repeat on another mount.
+    True if another guest would not help: a mount contradicted a prediction or another mount, or bob could not see an
+    outcome completely. ``normal`` has troubles that also occur on a disk without any write of the recording.
+    ``passing`` has complaints that the kernel did not repeat on another mount.
 
-    ``coverage`` counts the explored states, without the states of ``mixtures``. Only for claims that bob can judge
-    sector by sector, the states of ``mixtures`` count, too. ``unknown_torn`` has reasons why bob does not know the
-    outcomes of torn states, from a sample. It is empty if ``coverage`` has most torn states."""
+    ``coverage`` counts the legal states that ``states`` represent. The states of ``mixtures`` are not in it, since they
+    count only for claims that bob can judge sector by sector. ``unknown_torn`` says why bob does not know the outcomes
+    of torn states in a random sample. It is empty if at least three quarters of all legal torn states mount, and
+    ``states`` represent them."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable
