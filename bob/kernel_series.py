@@ -9,13 +9,13 @@ _DEBIAN = re.compile(
 
 
 def series(release: str) -> str:
-    """Return the series of a Debian kernel by its ``release`` (of uname), such as ``6.1 amd64``. Any other kernel is a
-    series of its own, since two kernels of the same version may differ in their code."""
+    """Return the series, such as ``6.1 amd64``, of the Debian kernel with this ``release`` (of uname). Any other kernel
+    is a series of its own, since two kernels of the same version may differ in their code."""
     found = _DEBIAN.fullmatch(release)
     return f"{found['series']} {found['flavour']}" if found else release
 
 
 def is_same_series(one: str, other: str) -> bool:
-    """Return whether two kernels, given by their releases (of uname), differ only in their Debian package. ``one`` and
-    ``other`` are the releases."""
+    """Return whether the kernels with the releases ``one`` and ``other`` (of uname) differ only in their Debian
+    package."""
     return series(one) == series(other)

@@ -22,7 +22,7 @@ def give_back_what_is_freed() -> None:
 
 def give_back_now() -> None:
     """Free garbage in reference cycles, and return free memory between used blocks to the system. After a large
-    recording, this returns some 100 MB, and takes 10 to 50 ms."""
+    recording, the system gets back some 100 MB. The call takes 10 to 50 ms."""
     gc.collect()
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -63,9 +63,9 @@ class ModelLooked:
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
     """The answer about a program on a model. ``shown`` has the indexes of the states whose trees bob shows to the user.
-    For each way to break the program, bob shows one state. The program has a *reliance* on a system call if the checker
-    refuses a state that lacks the call's effect. For each kind of reliance that explains a way, bob shows one more
-    state."""
+    For each way to break the program (a consequence with the checker's words), bob shows one state. The program has a
+    *reliance* on a system call if the checker refuses a state that lacks the call's effect. For each kind of reliance
+    that explains a way, bob shows one more state."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -136,9 +136,9 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 
 def numbered(effects: Effects) -> Effects:
-    """Return a copy of ``effects`` (what each system call of the program changes) with the inode numbers of the trees
-    that bob makes from a model. A real file system may give the number of a removed file to a new file. In these trees,
-    two files of the program never have the same number, even if one was removed before the other was made."""
+    """Return a copy of ``effects`` (what each system call of the program changes). In the copy, files have the inode
+    numbers that bob gives them in trees from a model. A real file system may give the number of a removed file to a new
+    file. bob gives each file of the program its own number."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -192,8 +192,8 @@ class Change:
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Compare the answers of two models about a program. If an answer is unknown, nothing counts as added or mended.
-    ``before`` and ``after`` are the answers of the old model and of the new one."""
+    """Compare ``before`` and ``after``, the answers of the old and the new model about a program. If an answer is
+    unknown, ``added`` and ``mended`` of the result are empty."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(

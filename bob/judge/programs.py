@@ -29,7 +29,8 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
     """The crash that best explains a way to break the program. ``place`` is the index of the crash's window.
-    Before this crash, the program has written the output ``told``."""
+    A mount of ``state`` showed tree number ``outcome`` of this window. Before this crash, the program has
+    written the output ``told``."""
 
     place: int
     state: CrashState
@@ -130,8 +131,7 @@ def verdict_of(
 ) -> tuple[Verdict, list[str]]:
     """Return the verdict on a program that breaks in ``ways``, and the reasons for doubt, which make the verdict
     UNKNOWN unless it FAILS. The returned reasons are ``reasons``, and a further reason if the checker hung on states,
-    but refused none. ``where`` says in the text of this further reason where the checker hung, such as "on some
-    states".
+    but refused none. ``where`` ends the text of this further reason, such as "on some states".
 
     A hang alone never makes the verdict FAILS. A checker that bob does not trust never makes it FAILS either."""
     consequences = {way.consequence for way in ways}

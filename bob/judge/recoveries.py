@@ -41,7 +41,7 @@ class Recovered:
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
     """Choose up to ``count`` crash states at random, with the random seed ``seed``. For each outcome of each workload,
-    one state takes part in the draw. Outcomes that do not mount take no part, and neither do workloads with a lost
+    one state takes part in the draw. Outcomes with a failed mount take no part, and neither do workloads with a lost
     guest."""
     every = [Recovered(number, *found) for number, observed in runs for found in _of_each_outcome(observed)]
     drawn = Random(f"{seed} recoveries").sample(range(len(every)), min(count, len(every)))
@@ -56,10 +56,10 @@ def chosen_again(
     seed: int,
 ) -> list[Recovered]:
     """Choose up to ``count`` crash states that crashes during recoveries left. Each of the ``crashed`` recoveries has a
-    number, and the observations of its crash states. The recoveries take turns to offer a mounted state, since in each
-    of these the next recovery reads something else. A state is left out if its disk has the content of a disk chosen
-    before, or of one in ``known``. ``disk`` returns the name of the content in a state of the recovery with that
-    number."""
+    number, and the observations of its crash states. The recoveries take turns to offer a state. They offer no state
+    with a predicted outcome, since recovery reads the same there as in a mounted state. A state is left out if its disk
+    has the same content as a disk chosen before, or if ``known`` has the content's name. ``disk`` returns this name,
+    given a recovery's number and a state."""
     contents, found = set(known), list[Recovered]()
     turns = [
         (place, of.workload, _offered(observed, Random(f"{seed} recoveries after {place}")))
@@ -129,8 +129,8 @@ def planned(run: RunDirectory) -> list[Recovered] | None:
 
 
 def recovery_of(workload: Workload, *states: CrashState) -> Workload:
-    """Return the recovery after crashes that left ``states``, as a workload. The first crash interrupted ``workload``,
-    and each other one the recovery from the crash before it."""
+    """Return the recovery after crashes that left ``states``, as a workload. The first crash interrupted ``workload``.
+    Each later crash interrupted the recovery from the crash before it."""
     points = " and ".join(str(state.point) for state in states)
     after = "" if len(states) == 1 else f" after {len(states)} crashes"
     s = "" if len(states) == 1 else "s"
@@ -138,7 +138,7 @@ def recovery_of(workload: Workload, *states: CrashState) -> Workload:
 
 
 class Recoveries:
-    """The recoveries that bob crashes in ``run``: those in ``plan``, which began with a crash of a workload."""
+    """The recoveries that bob crashes in ``run``. ``plan[n]`` is the crash state where recovery number ``n`` begins."""
 
     def __init__(
         self, run: RunDirectory, plan: Sequence[Recovered], workloads: Sequence[Workload], request: ProbeRequest
@@ -154,7 +154,8 @@ class Recoveries:
         return found
 
     def depth(self, place: int) -> int:
-        """Return how many crashes in a row interrupt recoveries if one interrupts recovery number ``place``."""
+        """Return how many crashes led to recovery number ``place``: the one of the workload, and those of earlier
+        recoveries."""
         return len(self.chain(place))
 
     def at(self, depth: int) -> list[int]:
@@ -171,7 +172,8 @@ class Recoveries:
         return self.run.folder(one.workload, self._workloads[one.workload])
 
     def case(self, folder: Path) -> Case:
-        """Return the case of a recording. To read it takes time, so the last one is kept."""
+        """Return the case of the recording in ``folder``: what bob needs to explore its crash states. To read a case
+        takes time, so this object keeps the case that it read last."""
         if self._case is None or self._case[0] != folder:
             self._case = folder, self.run.case(folder, self._request.configuration, self._request.model)
         return self._case[1]
@@ -181,8 +183,8 @@ class Recoveries:
         return self.run.observed(self.origin(one)).findings.observation(one.outcome)
 
     def single(self, place: int) -> Iterator[Observation]:
-        """Yield trees that a single crash could have left instead, at the time of the first crash before recovery
-        number ``place``."""
+        """Yield the observed trees that the first crash before recovery number ``place`` could have left if no other
+        crash had followed. A crash at the same time may lose other writes."""
         first = self.chain(place)[0]
         folder = self.origin(first)
         points, observed = self.case(folder).plan.points, self.run.observed(folder)
@@ -209,8 +211,8 @@ def _lacks(case: Case, state: CrashState) -> str:
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Add the verdicts on all crashes of recoveries in ``run`` to ``column``. If the run chose no crash state for such
-    a crash, the verdict is UNKNOWN."""
+    """Judge all crashes of recoveries in ``run``, and add the verdicts to ``column`` (the verdicts on one
+    configuration). If the run chose no crash state for such a crash, the verdict is UNKNOWN."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

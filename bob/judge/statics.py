@@ -49,9 +49,9 @@ def statics(harms: Iterable[Way]) -> Statics:
     """Return the vulnerabilities that ALICE would count in ``harms``, the ways to break a program (OSDI'14, section
     4.2). Harms at one place of the program are one vulnerability.
 
-    Each harm has reasons. A reason is a set of calls that the program relies on. The reasons of one type (such as
-    atomicity of an append) count as one vulnerability of the harm. Its place is that of the first missing call in the
-    shortest reason. If one place has a vulnerability of ordering and one of durability, only the one of ordering
+    Each harm has reasons. A reason is a set of calls that the program relies on. It has a type, such as atomicity of an
+    append. All reasons of one type count as one vulnerability of the harm. Its place is that of the first missing call
+    in the shortest reason. If one place has a vulnerability of ordering and one of durability, only the one of ordering
     counts. If no call explains a harm, the checker's sentence replaces the place. Hangs do not count."""
     found: Statics = {}
     for harm in harms:

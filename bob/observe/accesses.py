@@ -1,16 +1,16 @@
 """The accesses to a crash state's device while the file system recovers and bob reads the files. bob takes them from
 the kernel's trace of that state.
 
-The kernel reads some blocks ahead, whose data may then stay unused. A user of such a block looks it up once more in the
-kernel's cache. So bob counts a block as unused if it was read ahead, is in one bio only, and only readahead looked it
-up. All other blocks count as used.
+The kernel reads some blocks ahead, whose data may then stay unused. Code that uses such a block looks it up once more
+in the kernel's cache. So bob counts a block as unused if it was read ahead, is in one bio only, and only readahead
+looked it up. All other blocks count as used.
 
 To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in fs/jbd2/recovery.c).
 Its function ``jread`` first looks up the wanted block, and sends a bio for it. Readahead then looks up the same block
 again, and the blocks after it. This second lookup of the wanted block is not a use. It tells bob that readahead has
 begun, so bob takes it and the following lookups of this call as lookups by readahead. In other file systems, such as
-reiserfs, readahead looks up each block once. There bob takes a lookup as one by readahead if it is the only lookup of
-the block so far.
+reiserfs, readahead looks up each block once. If a block there had just one lookup before the kernel read it ahead, bob
+counts that lookup as readahead's.
 
 A file system may be on layers (device-mapper or md devices). Its block numbers are then those of the device that the
 layers make. The kernel translates each read of that device into bios to the disks. From these bios, bob knows the

@@ -67,8 +67,8 @@ class Controls:
     most sectors.
 
     bob prefers leaves without a control. If it drew at random from all predicted states, a leaf with few states would
-    hardly ever get a control. A mistake may also show in only one combination of sectors. So each leaf needs a second
-    control, of any state."""
+    hardly ever get a control. A mistake may also show in only one combination of sectors. So if the leaf already has a
+    control, bob mounts a random state of the course."""
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
@@ -82,9 +82,9 @@ class Controls:
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
         """Return how many of ``count`` predictions bob should test by a mount. This is the share that the effort sets,
-        but there must be ``LEAST`` controls in all. ``done`` is the number of controls that were chosen before.
-        ``outcomes`` is the number of outcomes without a control so far. The result is also at least ``outcomes``, so
-        that each new outcome can have one control, unless ``outcomes`` is more than twice ``LEAST``."""
+        or more if there would be fewer than ``LEAST`` controls in all. ``done`` is the number of controls that were
+        chosen before. ``outcomes`` is the number of outcomes without a control so far. The result is also at least
+        ``outcomes`` (or twice ``LEAST``, if that is less), so that new outcomes get controls."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
@@ -125,7 +125,8 @@ class Controls:
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
         """Choose controls among ``courses``, whose states have torn writes. Return the chosen courses, and the number
-        of all courses with several states. ``courses`` is a stream, since memory cannot hold all of them."""
+        of courses that they were chosen from. A course with a single state needs no control, so it does not count.
+        ``courses`` is a stream, since memory cannot hold all of them."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:
