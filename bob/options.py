@@ -40,7 +40,7 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The possible values of an option, if a function parses them. This function, ``read``, takes what the user gave (a
+    """The possible values of an option that the function ``read`` parses. This function takes what the user gave (a
     word or a path) and the name of the option. It returns the value, or raises UsageError. The function ``offered``
     takes the options that the user gave so far, and returns the words that a shell may offer as completions. If no word
     fits, and ``files`` is "file" or "dir", the shell offers paths of this kind. In help texts, ``name`` stands for the
@@ -61,8 +61,8 @@ class Option:
     cannot show bob's default as a value, ``words`` is the text that help shows for the default. A user may set another
     default in bob.toml under the key ``setting``; if ``setting`` is empty, there is no such key. ``alone`` is the value
     if the user gives the flag without a value, as in ``--recovery-crashes``. ``python`` is the help text for users of
-    the Python interface, if it is not the same as ``help``. A ``renewable`` option may be used together with
-    --resume."""
+    the Python interface, if it is not the same as ``help``. A ``renewable`` option may be given anew with --resume,
+    which continues an earlier run."""
 
     flag: str
     metavar: str
@@ -88,9 +88,9 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, which a function's signature has in place of a parameter's default.
-    If ``default`` is not given, the default is None if the value may be None, () if the option takes several values,
-    and False for a flag. Any other option without ``default`` is required. The arguments are the fields of
+    """Return the declaration of an :class:`Option`. In a function's signature, it takes the place of a parameter's
+    default. If ``default`` is not given, the default is None if the value may be None, () if the option takes several
+    values, and False for a flag. Any other option without ``default`` is required. The arguments are the fields of
     :class:`Option`."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
@@ -124,7 +124,7 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words of a :class:`Choice`, or the values of an enum; () for any other parameter."""
+        """The words that the option accepts (:class:`Choice`), or the values of an enum; () for any other parameter."""
         if isinstance(self.option.values, Choice):
             return self.option.values.words
         return tuple(str(one.value) for one in self.kind) if issubclass(self.kind, Enum) else ()
@@ -132,8 +132,9 @@ class Parameter:
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return all parameters that declare options in the signature of ``function``, or in the fields of a group. If a
-    parameter has a group as its type, return the parameters of that group in its place."""
+    """Return all parameters that declare options in the signature of ``function``. If ``function`` is a group, its
+    fields are the parameters. If a parameter has a group as its type, return the parameters of that group in its
+    place."""
     found: list[Parameter] = []
     for name, (kind, declared) in _declarations(function).items():
         if declared is not None:

@@ -5,7 +5,8 @@ reads. Suppose that bob has seen all reads of this program in one state. If a se
 sectors of these reads, the program does the same in the second state, and the outcome is the same.
 
 * bob takes *all* reads into account, beginning when the state is on the disk, and ending when the unmount has ended.
-  All these reads reach the device as bios, since the last close of a block device drops its page cache.
+  All these reads reach the device as bios. The page cache hides none of them, since the kernel drops it at the last
+  close of the device.
 * If recovery writes a sector and then reads it, bob ignores that read: earlier reads determine the sector's content. A
   bio counts as earlier if the kernel queued it earlier. That is correct, since the kernel does not read a sector as
   long as a write of the same sector is under way.
@@ -16,10 +17,10 @@ Some file systems *forget* what was on the disk. For example, the log of xfs des
 reads each such block from its place on the disk. If the content on the disk is not newer than the log, recovery
 overwrites this content with the content from the log. The reads of all mounted states form a tree: a node stands for
 one read, and its children stand for the contents that the read found. Suppose that two states differ only in the
-content that one access reads. Suppose also that recovery of both then reads in the same places, and leaves the same
-contents on the disk. Then both contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. bob merges
-nodes in this way only if the file system's declaration says that recovery treats each block independently of other
-blocks. To check these assumptions, bob mounts some predicted states as controls."""
+content that one read finds. Suppose also that recovery of both then reads in the same places, and leaves the same
+contents on the disk. Then both contents lead to the same node. So bob needs n + 1 mounts for n blocks that recovery
+forgets, not 2^n. bob merges nodes only for a file system whose field ``forgets`` says that recovery treats each block
+by itself. To check these assumptions, bob mounts some predicted states as controls."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ class ReadNode:
     contents that recovery has forgotten. In all these states, recovery next reads the sectors ``places`` (indexes). A
     node with ``places`` has a child for each content that recovery found there (``by_content``). If the node
     ``forgets``, several contents may lead to the same child. A node without further reads has an ``outcome``;
-    ``source`` is the number of the mounted state that gave this outcome. ``left`` says what recovery left on the disk
-    (None: the file system forgets nothing)."""
+    ``source`` is the caller's number of the mounted state that had this outcome. ``left`` says what recovery left on
+    the disk (None: the file system forgets nothing)."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
@@ -79,10 +80,10 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. bob assigns each state
-    to a node by the state's contents alone. So two states may belong to one node although recovery read different
-    sectors in them, or read the sectors in another order. ``forgets`` is True if several contents lead to one child
-    somewhere in the tree."""
+    """The tree of the reads of a workload's mounted states, which begins with the node ``root``. bob assigns a mounted
+    state to a node by the state's contents in the node's sectors. bob does so even if recovery of this state read these
+    sectors later, or not at all. This costs some predictions, but never makes one wrong. ``forgets`` is True if several
+    contents lead to one child somewhere in the tree."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()
@@ -113,9 +114,10 @@ class ReadTree:
     def add(
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
-        """Add the mounted state with number ``source``, with the ``outcome`` of its recovery. ``read`` has the sectors
-        that recovery read, in order; no sector occurs twice. ``left`` says what recovery left on the disk (None: the
-        file system forgets nothing). Raises Contradiction if a state with the same reads had another outcome."""
+        """Add a mounted state with the ``outcome`` of its recovery. ``source`` is the caller's number of the state.
+        ``read`` has the sectors that recovery read, in order, and each sector at most once (:func:`places_read`).
+        ``left`` says what recovery left on the disk (None: the file system forgets nothing). Raises Contradiction if a
+        state with the same reads had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
@@ -178,8 +180,8 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Return what each access read: one array for each access, with indexes into ``sectors`` (which ascend). The arrays
-    are in the order in which recovery used the data. A sector is only in the array of the first access to it, if that
+    """Return what each access read: one array for each access, with indexes into the ascending ``sectors``. The arrays
+    are sorted by the time when recovery used the data. A sector is only in the array of the first access to it, if that
     access is a read. So a sector that was written first is in no array. Accesses whose arrays would be empty are left
     out."""
     if not accesses:

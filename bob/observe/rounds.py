@@ -1,5 +1,5 @@
 """The search for the outcomes of many crash states by mounts of few of them. An *outcome* is what a mount of a crash
-state shows. A *mixture* is a set of torn states whose trees bob knows from two mounted states
+state shows. A *mixture* is a set of torn states whose trees of files bob knows from two mounted states
 (:mod:`bob.observe.mixtures`).
 
 From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). In each of the other
@@ -66,7 +66,8 @@ class Misprediction(BobError):
 
 
 class HostMistaken(Misprediction):
-    """The error of a state that a guest recovered otherwise than the host."""
+    """The error of a state whose outcome after a check on the host differs from its outcome after a check in the
+    guest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class StateCounts:
     """Counts of legal states. An *explored* state is one that bob lists in its results. It may also stand for other
     legal states with the same outcome. ``states`` maps the index of an explored state to the count of legal states that
     it stands for. ``whole`` counts only the states without torn writes among them. An explored state without an entry
-    stands for itself alone. ``mixtures`` are further torn states that were not counted for any explored state."""
+    stands for itself alone. ``mixtures`` are further torn states, which ``states`` does not count."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
@@ -94,10 +95,10 @@ class StateCounts:
 class Rounds:
     """The outcomes of a workload's crash states, as they become known.
 
-    Call :meth:`observe`, :meth:`check` and :meth:`divide`, then :meth:`observe` for torn states, and perhaps
-    :meth:`mix`. Then call :meth:`count`, :meth:`look_around` and :meth:`settle`. After that, all outcomes in ``mounts``
-    are trusted. :meth:`settle` can also be called in between. ``told`` is a function that gets the number of further
-    states that are done."""
+    Call :meth:`observe`, :meth:`check` and :meth:`divide`, then :meth:`observe` for torn states. :meth:`mix` may
+    follow. Then call :meth:`count`, :meth:`look_around` and :meth:`settle`. After that, bob trusts all outcomes, and
+    ``mounts.outcomes`` has them. The caller may also call :meth:`settle` in between. From time to time, bob calls
+    ``told`` with the number of states that :meth:`observe` has done since the last call."""
 
     def __init__(
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None
@@ -117,9 +118,9 @@ class Rounds:
         self._unjudged: list[Mixture] = []
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
-        """Find the outcomes of more ``states``, by predictions or mounts. If ``counted`` is true, bob adds these states
-        to the progress that it shows to the user. Raises Misprediction, and the errors of the session. After an error,
-        the trusted outcomes in ``mounts`` are still valid."""
+        """Find the outcomes of more ``states``, by predictions or mounts. If ``counted`` is false, the function
+        ``told`` (:class:`Rounds`) does not get the number of these states. Raises Misprediction, and the errors of the
+        session. After an error, ``mounts.outcomes`` still has the trusted outcomes."""
         window = self.ledger.add(states)
         contents = {number: self._plan.composer.contents(self.ledger.states[number]) for number in window}
         waiting = dict(contents)
@@ -137,15 +138,15 @@ class Rounds:
         self.controls.chosen.update(number for number, one in applied.items() if one is None)
 
     def check(self, states: Sequence[CrashState]) -> None:
-        """Choose some of the observed ``states`` whose outcome was predicted, or all of these if they are few, as
-        controls. :meth:`settle` mounts the chosen states."""
+        """Choose controls for :meth:`settle` at random among those of the observed ``states`` that bob did not mount.
+        If there are few of them, choose all."""
         wanted = set(states)
         known = enumerate(self.ledger.states)
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
 
     def divide(self) -> Division:
-        """Find the outcomes of all legal states without torn writes, if that takes few enough mounts. Raises the errors
-        of :meth:`observe`."""
+        """Find the outcomes of all legal states without torn writes. If that takes too many mounts, the division is not
+        complete. Raises the errors of :meth:`observe`."""
         first = len(self.ledger.states)
         courses = Courses(self.known, self._plan.legal, self._plan.composer)
         parts, mounts, spent = MOST_PARTS, 0, 0
@@ -173,9 +174,9 @@ class Rounds:
     def mix(self) -> None:
         """Find mixtures until the outcomes of most torn states are known. A mixture (:mod:`bob.observe.mixtures`) is a
         set of torn states that differ only in sectors of file data. The search makes at most as many mounts as a sixth
-        of the budget, and at most as many as bob has already made for this workload. Raises the errors of
-        :meth:`observe`. Raises Misprediction if bob mounts a state of a mixture, and a file does not have the bytes
-        that its sectors have on the disk."""
+        of the effort's ``budget``, and at most as many as bob has already made for this workload. Raises the errors of
+        :meth:`observe`. Raises Misprediction if a control (a random state of a mixture) has a file with other bytes
+        than predicted."""
         if self._effort.mixing is None or self.known.forgets or self._session.forgets:
             return
         chance = Random(f"{self._effort.seed} mixtures")
@@ -379,8 +380,8 @@ class Rounds:
         self.ledger.rank(range(first, len(self.ledger.states)))
 
     def settle(self) -> None:
-        """Mount the chosen controls: some predicted states, some states whose outcome comes from another workload, and
-        some that the host has recovered. If each has the expected outcome, trust all outcomes. Raises the errors of
+        """Mount the chosen controls: some predicted states, some states whose disk bob mounted for another workload,
+        and some that the host has recovered. If each has the expected outcome, trust all outcomes. Raises the errors of
         :meth:`observe`."""
         chosen = {*self.controls.chosen, *self.ledger.easiest()} - self.mounts.mounted
         again = self.controls.of_recalled(self.mounts.recalled)
@@ -397,8 +398,8 @@ class Rounds:
         self.mounts.believe_all()
 
     def control(self, numbers: Sequence[int]) -> None:
-        """Verify states that the host has recovered: let the guest recover them again, and compare the outcomes. Raises
-        the errors of :meth:`observe`."""
+        """Verify the states with these ``numbers``, which the host has recovered: let the guest recover them again, and
+        compare the outcomes. Raises the errors of :meth:`observe`."""
         if numbers:
             for number, mounted in self.mounts.mount(numbers, audit=True, anew=numbers, in_guest=True).items():
                 if mounted.outcome != self.ledger.found[number]:

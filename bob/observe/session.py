@@ -1,5 +1,5 @@
 """The mounts of one workload's crash states in one guest. The *scratch device* of the guest holds the state that is
-mounted. For each state, the guest gets a recipe: it lists bytes, and the sectors of this device to write them to. The
+mounted. For each state, the guest gets a recipe: bytes, and the sectors of this device that they belong in. The
 guest mounts the device, and returns what it observed."""
 
 from collections.abc import Sequence
@@ -37,9 +37,9 @@ class MountedState:
     """A mounted crash state. ``outcome`` is the index of the guest's observation in ``Session.findings``. ``accesses``
     has all accesses from the file system's check to the unmount, if the guest traces reads. ``left`` describes the disk
     after the unmount (None without stretches, see :class:`Session`). ``ahead`` is True if the kernel read blocks ahead.
-    ``complaint`` is an error message of the kernel about this state. If the messages of several states differ only in
-    such things as numbers, all of these states have the text of the first message. ``on_host`` is True if a sandbox on
-    the host ran the file system's check."""
+    ``complaint`` is an error message of the kernel about this state. If messages differ only in numbers and the like,
+    bob keeps only the text of the first message. ``on_host`` is True if a sandbox on the host ran the file system's
+    check."""
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -54,11 +54,11 @@ class Session:
 
     An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
     wants to know (None: the guest traces no reads). In some file systems, recovery overwrites blocks that it has read,
-    so that their old contents no longer matter. For such a file system, ``stretches`` are runs of sectors, and the
-    guest also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If ``closely``, the guest
-    observes everything that a program could see (:class:`bob.agent.inside.look.Look`). With ``checkers``, the file
-    system's check runs in a sandbox on the host, if possible, before the guest mounts the disk. If the check leaves the
-    same disk for several states, the guest mounts this disk only once.
+    so that their old contents no longer matter. For such a file system, the caller gives ``stretches``, which are runs
+    of sectors. The guest then also reports what recovery left in these sectors (:mod:`bob.observe.leftovers`). If
+    ``closely``, the guest observes everything that a program could see (:class:`bob.agent.inside.look.Look`). With
+    ``checkers`` (sandboxes on the host), the file system's check runs on the host, if possible, before the guest mounts
+    the disk. If the check leaves the same disk for several states, the guest mounts this disk only once.
 
     The recipe of a state is its *delta*. It lists runs of sectors, and for each run the position of its content in the
     ``payload``, one long sequence of bytes. Later calls may add contents to the payload, but never change the contents
@@ -118,9 +118,9 @@ class Session:
         """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
 
         With ``audit``, the guest also compares the scratch device with its base image (the disk before the recording),
-        which takes as long as some mounts. Without ``audit``, the caller must not trust the result before a later call
-        with ``audit``. If ``in_guest``, the guest itself runs the file system's check before the mount, even if the
-        host could. Raises AgentBroken if the trace lacks reads that the device counted."""
+        which takes as long as some mounts. Without ``audit``, the caller must not trust the result until a later call
+        with ``audit`` succeeds. If ``in_guest``, the guest itself runs the file system's check before the mount, even
+        if the host could. Raises AgentBroken if the trace lacks reads that the device counted."""
         recovered = None if in_guest or self._host is None else self._host.recover(deltas, payload)
         if recovered is None:
             return self._mount(deltas, payload, audit=audit)
@@ -205,8 +205,8 @@ class Session:
     def check_program(
         self, asked: Sequence[CheckerRun[Sequence[ByteRun]]], payload: bytes, seconds: float
     ) -> list[CheckerAnswer]:
-        """Return the result of a program's checker for each state. The checker may take ``seconds`` for each. A run in
-        ``asked`` may have a *spoiler*: a script that damages the state first, to test the checker. Raises the errors of
+        """Return the result of a program's checker for each run in ``asked``. ``seconds`` is the time limit of a run.
+        A run may have a *spoiler*: a script that damages the state first, to test the checker. Raises the errors of
         :meth:`mount`, and UsageError if a state does not mount, or its spoiler fails."""
         header, _ = self._ask(
             "check_program",
@@ -221,9 +221,9 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return the part of a mounted state that sessions for other workloads may use. Return None if the kernel read
-        blocks ahead. In that case, this session knows whether recovery used the sectors that this session watches, but
-        does not know it for other sectors. So sessions that watch other sectors cannot predict from the state."""
+        """Return the part of a mounted state that sessions for other workloads may use. Return None if the disk did not
+        mount without a repair, or if the kernel read blocks ahead. After readahead, this session knows only for its
+        watched sectors whether recovery used them. Other sessions watch other sectors."""
         sight = None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
         return sight and replace(sight, on_host=mounted.on_host)
 

@@ -23,8 +23,9 @@ MOST_CUBES = 64
 
 
 class TornCourses:
-    """A search for the courses of torn states. ``alone`` has a number for each sector that differs between crash states
-    (``Composer.sectors``). It is the number of the only part that writes to the sector, or -1 if several writes do."""
+    """A search for the courses of torn states. For each sector that differs between crash states
+    (``Composer.sectors``), ``alone`` has the number of the part that writes to this sector. The number is -1 if several
+    writes do so."""
 
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
@@ -43,8 +44,8 @@ class TornCourses:
 
     def known(self, known: ReadTree) -> Iterator[Course]:
         """Yield the legal states whose outcome the tree of reads ``known`` predicts, as cubes with their outcomes. No
-        state is in two of the cubes. If there are too many cubes, some states are left out. The cubes come one by one,
-        since a cube of 14,000 parts takes 4 KB, and there may be 60,000 cubes."""
+        state is in two of the cubes. If there are too many cubes, some states are left out. Do not keep all cubes:
+        there may be 60,000 of them, of 4 KB each."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()
@@ -66,8 +67,8 @@ class TornCourses:
         return sorted(found, key=self._parts.legal.count, reverse=True)[:MOST_CUBES] if node.forgets else found
 
     def showing(self, places: Indexes, contents: NDArray[np.int32]) -> list[Cube] | None:
-        """Return all legal states that have these ``contents`` at ``places``, as cubes. Return None if they are more
-        than ``MOST_CUBES`` cubes."""
+        """Return all legal states that have these ``contents`` (numbers of contents) at ``places``, as cubes. Return
+        None if that takes more than ``MOST_CUBES`` cubes."""
         cubes, is_all = self._showing([Cube()], places, contents)
         return cubes if is_all else None
 

@@ -1,5 +1,5 @@
-"""Trees of files that a crash may leave according to a model of a file system. bob builds them in a guest's memory, and
-runs a program's checker on them."""
+"""Trees of files that, according to a model of a file system, a crash may leave. bob builds them in a guest's memory,
+and runs a program's checker on them."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -15,8 +15,8 @@ TREE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on building on
 
 
 class TreeBuilder:
-    """A builder of trees in the guest of an agent. ``without`` has the names of the extended attributes that the guest
-    could not set."""
+    """A builder of trees in one guest. ``without`` has the names of the extended attributes that the guest could not
+    set."""
 
     def __init__(self, agent: Agent, root: Node) -> None:
         self._agent = agent
@@ -27,8 +27,8 @@ class TreeBuilder:
 
     def check(self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float) -> list[CheckerAnswer]:
         """Return the checker's result (exit code and output) for each tree of ``asked``. A tree maps paths to files,
-        and lacks its root directory. The checker may take ``seconds`` for each tree. A *spoiler* is a script that
-        damages a tree, to test whether the checker refuses the damaged tree. Raises UsageError if a tree cannot be
+        without its root directory. The checker may take ``seconds`` for each tree. A run in ``asked`` may have a
+        *spoiler*: a script that damages the tree first, to test the checker. Raises UsageError if a tree cannot be
         built, or if a spoiler fails. Raises GuestLost if the guest does not return."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()

@@ -24,7 +24,7 @@ MOST = Fraction(3, 4)  # if bob knows a smaller share of the torn states, it loo
 
 
 class TornCause(StrEnum):
-    """The cause why a torn state is unknown, or does not count for a claim.
+    """The cause why a torn state is unknown, or does not count for a claim (what each crash state should satisfy).
 
     The first five causes say what recovery reads. ``JOURNAL`` is a journal or log, and ``METADATA`` is everything else
     that is not file data. ``SEVERAL_WRITES`` is data at a place that several writes wrote to. ``APPENDED`` is data at a
@@ -33,16 +33,16 @@ class TornCause(StrEnum):
     The next four causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
     states that differ only in sectors of file data. Each of these sectors is from before a write or from after it. bob
     mounts a few states of a mixture, and predicts the other states. For any two of the sectors, the mounted states
-    include all four combinations of before and after. So if two wrong sectors alone can break a claim, the mounted
-    states show whether any state of the mixture breaks it. bob then judges the claim *sector by sector*.
+    include all four combinations of before and after. bob can judge some claims by pairs of sectors. For such a claim,
+    the mounted states show whether any state of the mixture breaks it: bob judges the claim *sector by sector*.
 
     ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``UNTESTABLE``: bob cannot
-    mount a state that the check needs, since that state is not legal, or the mixture has too many parts. ``MIXED``: bob
-    can predict the state, but cannot judge the claim in question sector by sector. ``UNJUDGED``: in this mixture, bob
-    cannot judge any claim sector by sector, so it predicts nothing.
+    mount a state that the check needs, since that state is not legal, or the mixture has too many parts (pieces of
+    writes). ``MIXED``: bob can predict the state, but cannot judge the claim in question sector by sector.
+    ``UNJUDGED``: in this mixture, bob cannot judge any claim sector by sector, so it predicts nothing.
 
     The last two causes are these. ``UNMOUNTABLE``: the state does not mount. ``UNCOUNTED``: bob knows the state's
-    outcome, but cannot count all such states."""
+    outcome, but cannot count all states whose outcome it knows."""
 
     JOURNAL = "journal"
     METADATA = "metadata"
@@ -76,9 +76,9 @@ def causes_of_unknown(
     """Return the causes why torn states are unknown, from a sample of torn states. The most frequent cause comes first.
 
     ``of_mixtures`` gets the contents of a state. If the state is in a mixture (:class:`TornCause`), the function
-    returns the cause why bob does not count the state as known. Otherwise it returns None. ``is_mounted`` says whether
-    states with a certain outcome mount. ``counted`` is the number of legal torn states that bob has counted as known.
-    ``known`` is the tree of recovery's reads in the mounted states."""
+    returns the cause why bob does not count the state as known. Otherwise it returns None. ``is_mounted`` gets the
+    number of an outcome, and says whether states with this outcome mount. ``counted`` is the number of legal torn
+    states that bob has counted as known. ``known`` is the tree of recovery's reads in the mounted states."""
     random = Random(f"{seed} unknown")
     drawn = (plan.parts.legal.sample(Cube(), random) for _ in range(SAMPLED))
     found, blocks, mounting = Counter[TornCause](), _SectorKinds(plan, subject), 0
@@ -102,9 +102,9 @@ def causes_of_unknown(
 
 
 def new_places(gap: Gap) -> NDArray[np.intp]:
-    """Return the sectors whose content is new at this gap (a read that found a content which no mounted state had
-    there). They are the sectors that differ from the most similar content that a mounted state had there. If no mounted
-    state read there, return all sectors of the read."""
+    """Return the sectors whose content is new at this gap (a read of a content that no mounted state had there). bob
+    takes the most similar content that a mounted state had there, and returns the sectors that differ from it. Return
+    no sectors if the tree of reads is empty."""
     if gap.node.places is None:
         return np.zeros(0, dtype=np.intp)
     content = np.frombuffer(gap.content, dtype=np.int32)

@@ -42,8 +42,8 @@ REQUEST_SECONDS = 10.0  # a request to a guest runs checks for so long (host's c
 
 
 class Batches:
-    """The number of checks in the next request to a guest. The first request has one check. From the time that a
-    request took, bob chooses the number for the next request, so that it takes about REQUEST_SECONDS. The number is at
+    """The number of checks in the next request to a guest. The first request has one check. bob measures how long a
+    request took, and chooses the next number so that the next request takes about REQUEST_SECONDS. The number is at
     most ``most``."""
 
     def __init__(self, most: int) -> None:
@@ -75,7 +75,8 @@ class CheckerAnswer:
 
     @property
     def evidence(self) -> str:
-        """The last line of the checker's output."""
+        """The last line of the checker's output that is not empty. If the checker timed out or printed nothing, words
+        that say so."""
         if self.code is None:
             return "it timed out"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
@@ -94,9 +95,9 @@ class CheckerRun(Generic[S_co]):
 
 @dataclass(slots=True)
 class CheckerAnswers(Generic[K]):
-    """The answers of a checker so far. ``answers`` has one answer for each tree of files that a crash may leave.
-    ``count`` is the number of runs of the checker. ``disagreed`` says how the checker contradicted itself (None: it did
-    not)."""
+    """The answers of a checker so far. ``answers`` has one answer for each tree of files that was checked. ``count`` is
+    the number of runs of the checker. ``disagreed`` says how the checker contradicted itself about one tree (None: it
+    did not)."""
 
     answers: dict[K, CheckerAnswer] = field(default_factory=dict)
     count: int = 0

@@ -28,7 +28,8 @@ class Binary:
         self._data = data
 
     def line(self, offset: int) -> str:
-        """Return the source file and the line of the code at ``offset`` (bytes); empty if unknown."""
+        """Return the source file and the line of the code at ``offset`` (bytes), such as "page.c:12"; empty if
+        unknown."""
         at = self._address(offset)
         if at is None:
             return ""
@@ -37,8 +38,8 @@ class Binary:
 
     def is_in_function(self, offset: int, distance: int) -> bool:
         """Return whether a function begins ``distance`` bytes before ``offset``, and contains the code at ``offset``. A
-        tool such as strace names code by the nearest symbol before it, at this ``distance``. This name may be wrong,
-        since most libraries have symbols only for their exported functions. If the name is wrong, the answer is
+        tool such as strace gives this code the name of the nearest symbol, ``distance`` bytes earlier. This name may be
+        wrong, since most libraries have symbols only for their exported functions. For a wrong name, the answer is
         False."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)

@@ -22,8 +22,8 @@ _MAKING = ("mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod"
 
 def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
     """Return ``calls`` in the order of their effects. The calls are given in the order of their returns. A close takes
-    effect when it begins, because the kernel reuses its descriptor at once. If another call creates a name while a call
-    that removes the same name is still running, the removal comes first."""
+    effect when it begins, because the kernel may reuse the closed descriptor at once. If another call creates a name
+    while a call that removes the same name is still running, the removal comes first."""
     placed = []
     for place, call in enumerate(calls):
         line = _effect(place, calls)

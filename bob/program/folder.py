@@ -143,7 +143,8 @@ DECLARATION, load, named, shipped_programs = APP.declaration, APP.load, APP.name
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
-    """Return a program with these scripts. Each is given as a shell command, or as the path of the user's script."""
+    """Return a program with these scripts (empty: no such script). Each argument is a shell command, or the path of the
+    user's script."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
     files = [_script(name, text) for name, text in texts.items() if text]
     return Program("commands", workload, tuple(files))
