@@ -32,8 +32,8 @@ class BadState(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The file of a guest's saved state, whether the file exists or not. ``identity`` is the identity under which the
-    guest is saved."""
+    """The file of a guest's saved state, whether the file exists or not. ``identity`` is the UUID and the name of the
+    saved guest."""
 
     path: Path
     identity: Identity

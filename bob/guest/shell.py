@@ -64,6 +64,9 @@ OnLoss = Callable[[bool, str], GuestError]
 
 @dataclass(eq=False)
 class CommandStream:
+    """The input and output of a command that runs on the machine. ``on_loss`` is the caller's function that makes the
+    errors of a lost command or connection."""
+
     _channel: paramiko.Channel
     _command: str
     _on_loss: OnLoss
@@ -140,9 +143,9 @@ class CommandStream:
 
 
 class Shell:
-    """An SSH connection, usable from several threads. If it is lost, its methods raise the error that ``on_loss``
-    returns. The connection sends no keepalives. While a guest in virtual time waits for bob, the guest's clock could
-    advance by hours between two keepalives."""
+    """An SSH connection, usable from several threads. If the connection breaks or the machine does not answer, the
+    methods raise the error that the caller's function ``on_loss`` returns. The connection sends no keepalives: in
+    virtual time, the clock of an idle guest jumps, so hours could pass between two keepalives."""
 
     def __init__(
         self,

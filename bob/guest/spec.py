@@ -10,7 +10,8 @@ from bob.image import Image
 
 class Clock(Enum):
     """The time in the guest. VIRTUAL time counts executed instructions, and jumps to the next timer when the guest is
-    idle. So waits take no real time, and the same work gives the same recording. REAL time is the host's time."""
+    idle. So waits take no real time, and the same work gives the same recording of disk writes. REAL time is the host's
+    time."""
 
     VIRTUAL = "virtual"
     REAL = "real"

@@ -1,4 +1,4 @@
-"""Guest images. A recipe is a file in guest-images/ that says how to build an image. From it, bob builds a kernel, an
+"""Guest images. A recipe is a folder in guest-images/ that says how to build an image. From it, bob builds a kernel, an
 initramfs and a root file system, and keeps them in the cache."""
 
 from bob.image.build import build, ensure, image_names, named

@@ -1,6 +1,6 @@
-"""Build a guest image. mmdebstrap makes a Debian root file system. From it, the script pack.sh makes the files that
-QEMU needs: kernel, initramfs and read-only root disk. The cache keeps these files. A recipe is a file that says how to
-build an image."""
+"""Build a guest image from its recipe, a folder that says how to build the image. mmdebstrap makes a Debian root file
+system. From it, the script pack.sh makes the files that QEMU needs: kernel, initramfs and read-only root disk. The
+cache keeps these files."""
 
 import os
 import shlex
@@ -31,8 +31,8 @@ def ensure(name: str, progress: Callable[[str], None]) -> Image:
 
 def named(name: str) -> Image | Recipe:
     """Return the image ``name`` if the name has the form IMAGE+RELEASE. Such a name means an image with a user's own
-    kernel. The image must exist already, since bob does not build it here. For a name without ``+``, return the recipe
-    of this name. Raises UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
+    kernel, which this function does not build. For a name without ``+``, return the recipe of this name. Raises
+    UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
     if OWN not in name:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]

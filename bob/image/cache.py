@@ -1,5 +1,5 @@
 """The cache of built images. Each image has a folder images/NAME-KEY/. bob first fills a temporary folder, and renames
-it when the image is complete. KEY is a digest of the recipe (the file that says how to build the image) and of the
+it when the image is complete. KEY is a digest of the recipe (the folder that says how to build the image) and of the
 kernel package that the build installed."""
 
 import fcntl
@@ -45,12 +45,12 @@ class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 class Image(ImageDocument, frozen=True, kw_only=True):
-    """A built guest image. ``recipe`` is the key of its recipe, a digest (empty for a user's own kernel). ``key`` is a
+    """A built guest image. ``recipe`` is a digest of its recipe (empty for a user's own kernel), and ``key`` is a
     digest of the recipe and of the kernel. ``root`` is the guest's first virtio disk, which is read-only. ``ssh_key``
     is a private key that logs in as root; ``host_key`` is the guest's public key, as in known_hosts. ``tools`` maps
     packages to versions, ``sizes`` maps file names to bytes. ``built`` is a UTC time (ISO 8601). bob refuses an image
-    that lacks one of the modules ``needed``. ``instead`` has two hints: what to do if the image lacks a module, and if
-    it lacks a package."""
+    that lacks one of the modules ``needed``. ``instead`` has two hints for error messages: one about a missing module,
+    and one about a missing package."""
 
     folder: Path
     needed: ClassVar[tuple[str, ...]] = GUEST_MODULES
@@ -107,8 +107,8 @@ def images_folder() -> Path:
 
 
 def image_key(recipe: str, kernel_release: str, tools: Mapping[str, str]) -> str:
-    """Return the key of an image: a digest, 16 hexadecimal digits, of its recipe's key, its kernel's release and the
-    version of the kernel package. The release is not enough, because several versions share one release."""
+    """Return the key of an image, 16 hexadecimal digits. The key is a digest of the recipe's key, the kernel's
+    release and the kernel package's version. The release is not enough, because several versions share one release."""
     version = tools.get(f"linux-image-{kernel_release}", "")
     return hashlib.sha256(f"{recipe}\n{kernel_release}\n{version}\n".encode()).hexdigest()[:16]
 
@@ -156,7 +156,7 @@ def write_manifest(image: Image) -> None:
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
     """Yield the lock file of ``folder``, locked. If another process holds the lock, call ``waiting`` first. Raises
-    ImageError."""
+    ImageError if bob cannot write to the cache."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         handle = (folder.parent / f".{folder.name}.lock").open("a+")

@@ -54,8 +54,9 @@ def run(
     setup: Iterable[str] = (),
 ) -> None:
     """Make a Debian root with ``packages`` from the recipe's suite. The shell commands ``setup`` run before the
-    packages are installed, and ``hooks`` afterwards. mmdebstrap's output goes to the file ``log``, and ``progress`` is
-    called with each step. The environment variable BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError."""
+    packages are installed. The commands ``hooks`` run afterwards, and copy files out of the root, which is then
+    removed. mmdebstrap's output goes to the file ``log``, and ``progress`` is called with each step. The environment
+    variable BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError if mmdebstrap fails."""
     mirror = os.environ.get("BOB_MIRROR")
     command = [
         *_confined(),

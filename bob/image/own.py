@@ -53,7 +53,7 @@ class Build:
 
 def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
     """Return the kernel in the file ``bzimage`` with its modules in the folder ``modules``: lib/modules/RELEASE, or a
-    folder above it. Raises UsageError for unfit files, and if a module is missing that every probe needs."""
+    folder above it. Raises UsageError for unfit files, and if a module is missing that every guest needs."""
     try:
         packed = bzimage.read_bytes()
     except OSError as error:
@@ -86,15 +86,14 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 def is_kept(path: str, recipe: Recipe) -> bool:
     """Return whether an image of ``recipe`` gets the module at ``path``. The image gets the modules that the recipe
-    lists, and all modules outside the folder kernel/. The modules outside (in the folders extra and updates) were added
-    to the modules of the kernel itself."""
+    lists, and all out-of-tree modules, which are outside the folder kernel/ (in the folders extra and updates)."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
-    """Return the image that consists of the files of ``recipe`` and the kernel of ``build``. If this image is missing,
-    build it from the plain image of ``recipe``. If the plain image is missing, too, build that first."""
+    """Return the image with the files of ``recipe`` and the kernel of ``build``. bob makes it from the image of
+    ``recipe``, which has Debian's kernel, and builds each of the two if it is missing."""
     base = ensure(recipe.name, progress)
     name = f"{recipe.name}{OWN}{build.release}"
     key = _key(base, build)

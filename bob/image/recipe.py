@@ -1,4 +1,4 @@
-"""Read and check recipes. A recipe is the declaration of a guest image, and is a folder guest-images/NAME/."""
+"""Read and check recipes. A recipe is a folder guest-images/NAME/ that says how to build a guest image."""
 
 import hashlib
 import tomllib
@@ -56,7 +56,7 @@ class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
     """The declaration of a guest image. A package written as PACKAGE/SUITE comes from one of ``more_suites``. ``files``
     maps the names of the files in the recipe's folder to their contents. If ``image.toml`` names another recipe in its
     line ``like``, ``files`` also contains the files of that other recipe. The recipe's key is a digest of ``files``, of
-    the script pack.sh and of the builder's version."""
+    the script pack.sh and of the number BUILDER_FORMAT."""
 
     name: str
     files: Mapping[str, bytes]

@@ -31,9 +31,9 @@ def options(configuration: str) -> frozenset[str]:
 
 @contextmanager
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
-    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``). Its folder of modules exists while the block
-    lasts. Raises UsageError if the tree is unfit, or lacks a kernel option or module that a guest needs. Raises
-    MissingProgramError if depmod is not installed, and ImageError if depmod fails."""
+    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``). The folder with its modules exists until the
+    end of the ``with`` block. Raises UsageError if the tree is unfit, or lacks a kernel option or module that a guest
+    needs. Raises MissingProgramError if depmod is not installed, and ImageError if depmod fails."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)

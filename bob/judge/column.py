@@ -115,8 +115,8 @@ class Column:
         self._refused.setdefault(prop.name, reason)
 
     def add(self, case: Case, observed: Observations, readings: OutcomeReadings | None = None) -> None:
-        """Judge the workload of ``case`` by each property that it tests. ``readings`` has what the oracle has already
-        read in some outcomes (what mounts showed) of ``observed`` (None: nothing)."""
+        """Judge the workload of ``case`` by each property that it tests. ``readings`` says which operations survived in
+        the outcomes that bob has already examined (None: there are none)."""
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:

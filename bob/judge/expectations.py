@@ -1,7 +1,7 @@
-"""Answers of ``bob try``: the legal crash states that break a user's expectation (a condition on the tree after a
-crash). The *evidence* says in a line what is wrong. States with the same evidence break the expectation in the same
-*way*. bob records the operations several times, with different ends (such as a sync, or a wait). A way counts once,
-even if recordings with different ends show it. The module reads and writes no files."""
+"""The answers of ``bob try``: whether a crash can break a user's expectation (a condition on the tree after a crash).
+The *evidence* says in a line what is wrong with a crash state. States with the same evidence break the expectation in
+the same *way*. bob records the operations several times, with different ends (such as a sync, or a wait). A way counts
+once, even if recordings with different ends show it. The module reads and writes no files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,8 +35,8 @@ def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecordi
 def said_by(
     expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
 ) -> list[SaidByRecording]:
-    """Return the answer to each of ``expectations``, from the crash states of one recording alone. ``complete`` is the
-    state of the disks after every write of the recording."""
+    """Return the answer to each of ``expectations``, from the crash states of one recording alone. ``bench`` is the
+    recorded workload, ready to be judged. ``complete`` is the state of the disks after every write of the recording."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
     unmountable = {seen.outcome for seen in bench.unmountable}
     # Observations are built on demand, and may be large. So each is read only once.

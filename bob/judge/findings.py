@@ -39,8 +39,8 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The reason why no flush saved a write. A flush could save it only before the call that promises durability
-    returned, or, without such a call, before the crash."""
+    """The reason why no flush saved a write. If crashes come only after the workload's last call has returned, only a
+    flush before that return counts. Otherwise, a flush before the crash counts."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -135,8 +135,8 @@ class Losses:
             self.returned = self._earliest = after_return(self._trace, len(workload.operations)).start.time
 
     def crash(self, state: CrashState) -> int:
-        """Return the earliest time of a crash that can have left ``state``. A time is the number of an event in the
-        trace."""
+        """Return the earliest time of a crash that can have left ``state``. Times are positions in the guest's trace
+        buffer, not seconds."""
         before = self._points[state.point - 1].time + 1 if state.point else self._earliest
         there = (self._trace.writes[index].submitted.time for index in (*state.kept, *(one for one, _ in state.torn)))
         return max(before, self._earliest, *there)

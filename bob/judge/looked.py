@@ -57,8 +57,9 @@ class Looked:
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """Return the tree of a control state. Control state 0 has only the writes that are durable at the start;
-        control state -1 has every write. Return None if bob did not observe the state, or if it does not mount."""
+        """Return the tree of a control state. Control state 0 has only the writes that were durable at the start of the
+        window (the time from ``told`` to the next output). Control state -1 has every write. Return None if bob did not
+        observe the state, or if it does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
