@@ -92,8 +92,8 @@ def is_kept(path: str, recipe: Recipe) -> bool:
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
-    """Return the image with the files of ``recipe`` and the kernel of ``build``. bob makes it from the image of
-    ``recipe``, which has Debian's kernel, and builds each of the two if it is missing."""
+    """Return the image with the files of ``recipe`` and the kernel of ``build``. If it is missing, bob makes it
+    from the image of ``recipe``, which has Debian's kernel. If that image is missing, too, bob builds that first."""
     base = ensure(recipe.name, progress)
     name = f"{recipe.name}{OWN}{build.release}"
     key = _key(base, build)

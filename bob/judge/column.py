@@ -116,7 +116,7 @@ class Column:
 
     def add(self, case: Case, observed: Observations, readings: OutcomeReadings | None = None) -> None:
         """Judge the workload of ``case`` by each property that it tests. ``readings`` says which operations survived in
-        the outcomes that bob has already examined (None: there are none)."""
+        the outcomes that bob has already examined (None: bob has examined none)."""
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
