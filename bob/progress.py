@@ -8,9 +8,9 @@ from bob.answer.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class EarlierPart:
-    """One part of the work in an earlier run. ``workloads`` is the number of the part's workloads, and ``seconds`` is
-    the time that bob took to observe their crash states. For example, if the work is a table of results for several
-    file systems, a part is one file system."""
+    """One part of the work in an earlier run. ``workloads`` counts its workloads (operations, or a program, that bob
+    records). ``seconds`` is the time that bob took to observe their crash states. For example, if the work is a table
+    of results for several file systems, a part is one file system."""
 
     workloads: int
     seconds: float
@@ -57,12 +57,12 @@ class Progress(Protocol):
         """Take the number of guests that run side by side, and the time of an earlier run, if known."""
 
     def recorded(self, workload: str) -> None:
-        """Count a workload that was recorded and passed its self-check."""
+        """Count a workload whose recording is complete and consistent."""
 
     def observed(self, workload: str, states: int) -> None:
         """Add ``states`` to the number of a workload's crash states that are done. A state is done when bob has tried
-        it, or knows that it need not try it. The number is negative if a guest was lost: bob must then try some states
-        again, which were counted as done."""
+        it, or knows that it need not try it. If a guest was lost, bob must try again some states that it counted as
+        done. Then ``states`` is negative."""
 
     def finished(self, workload: str, unused: int) -> None:
         """Count a workload as done. bob may try a limited number of crash states for each workload; ``unused`` says how

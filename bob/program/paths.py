@@ -28,10 +28,10 @@ class _Folder:
 
 class Paths:
     """The working directories of all processes, after the calls so far. A relative name in a call is relative to the
-    working directory of the calling process. The function ``link_at`` takes a path relative to the root. If the path is
-    a symbolic link, it returns the link's target, otherwise None. The function ``open_at`` takes a process (pid) and a
-    file descriptor. It returns the path of the open file, relative to the root. It returns None if bob does not know
-    the file."""
+    working directory of the calling process. The constructor gets two functions. Given a path relative to the root,
+    ``link_at`` returns the target of the symbolic link there, or None if there is no link. Given a pid and a file
+    descriptor, ``open_at`` returns the path of the open file relative to the root, or None if bob does not know the
+    file."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Follow a successful call that may change a working directory or umask, or create a process."""
+        """Update the working directories and umasks after a successful call, such as a chdir, umask or clone."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":

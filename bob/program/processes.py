@@ -1,4 +1,4 @@
-"""State that each process has, such as its open files. A new process shares the state of its parent, or gets a copy
+"""The state of each process, such as its open files. A new process shares the state of its parent, or gets a copy
 (clone(2))."""
 
 from collections.abc import Callable, Collection, Sequence
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 class PerProcess(Generic[T]):
     """A state of type ``T`` for each process. The first process gets ``new()``. If the call that created a child has
-    this ``flag`` (such as ``CLONE_FILES``), the child shares the state of its parent. Otherwise it gets a copy of the
-    state at the time of that call."""
+    the constructor's ``flag`` (such as ``CLONE_FILES``), the child shares the state of its parent. Otherwise it gets a
+    copy of the state at the time of that call."""
 
     def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
         self._made = {call.result: call for call in calls if call.name in FORKS and call.result}

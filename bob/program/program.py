@@ -33,12 +33,13 @@ class Pace(StrEnum):
     def delay(self, commit: float) -> float:
         """Return the delay after each call (seconds of the guest's clock), on a file system that commits at least every
         ``commit`` seconds. The kernel's shortest timers take 5 s (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
-        ``dirty_writeback_interval``, mm/page-writeback.c). The kernel writes data when it is 30 to 35 s old."""
+        ``dirty_writeback_interval``, mm/page-writeback.c). The writeback timer writes data only when the data is 30 to
+        35 s old."""
         return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
-        """Return the factor that extends the time limit of a script. It is 1 at full speed, and more at other paces,
-        because the script waits after each call."""
+        """Return the factor for the time limit of the script that runs the program. It is 1 for UNDISTURBED. It is
+        larger at other paces, because the program waits after calls."""
         return 1.0 if self is Pace.UNDISTURBED else max(100.0, 15 * self.delay(commit))
 
     @staticmethod
@@ -69,14 +70,15 @@ class ProgramFile:
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program under test. ``device`` is the size of the device (bytes; 0: the file system's default), and ``seconds``
-    the time limit of a script (guest's clock). To test the checker, bob damages the files that the program left at its
-    end. Each item of ``must_fail`` is the name of a script that damages these files, or is :data:`EMPTIED` (bob removes
-    all files). The checker must refuse each damaged state. ``packages`` are Debian packages.
+    the time limit of a script in the folder (guest's clock). The checker is the script that accepts or refuses a crash
+    state. To test it, bob damages the files that the program left at its end. Each item of ``must_fail`` is the name of
+    a script that damages these files, or is :data:`EMPTIED` (bob removes all files). The checker must refuse each
+    damaged state. ``packages`` are Debian packages.
 
     ``logs`` and ``frames`` are shell patterns. Files whose paths match a pattern in ``logs`` are log files of the
-    program. Models of file systems leave these files out. In each tree that a model allows, the log files are as they
-    were before the program ran. For each call, bob reports one function of the call's stack as the caller. It is the
-    innermost function whose name, or whose binary file's name, matches a pattern in ``frames``.
+    program. A model describes the states that a crash of a file system may leave. In these states, the log files are as
+    they were before the program ran. For each call, bob reports one function of the call's stack as the caller. It is
+    the innermost function whose name, or whose binary file's name, matches a pattern in ``frames``.
 
     A cluster is a program with ``nodes``, its members, which each have a disk of their own. Its scripts are those of a
     client. After a start, the cluster must be ready within ``ready_seconds`` (guest's clock). The node ``late`` starts

@@ -41,8 +41,8 @@ def program_set_names() -> tuple[str, ...]:
 
 
 def load_program_set(name: str) -> ProgramSet:
-    """Return the set that bob ships as ``name``, or the set in the TOML file at the path ``name``. Raises UsageError
-    for a mistake."""
+    """Return the set that bob ships as ``name``, or the set in the TOML file at the path ``name``. Raises UsageError if
+    there is no such set, or if its file has a mistake."""
     path = _FOLDER / f"{name}.toml" if name in program_set_names() else Path(name)
     if not path.is_file():
         hint = f"bob has {', '.join(program_set_names())}; or name a TOML file"

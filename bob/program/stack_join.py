@@ -35,10 +35,10 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
     different calls later, only calls up to their last common write or exec get frames in this way.
 
     Any other call gets the innermost frames that are common to all similar calls of the other run. Two calls are
-    similar if the same program makes them, and if their names and paths are the same. If one of these calls also writes
-    the same data, then only calls that write the same number of bytes count as similar. Numbers, hashes and random
-    names in paths and data do not matter. If the similar calls have different innermost functions, the call gets no
-    frames."""
+    similar if the same program makes them, and if their names and paths are the same. If one of the similar calls
+    writes the same data as the call, bob uses only those that write as many bytes as the call. Numbers, hashes and
+    random names in paths and data do not matter. If the similar calls have different innermost functions, the call gets
+    no frames."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):

@@ -151,7 +151,7 @@ def _result(text: str) -> tuple[int | None, str]:
 
 
 def name_of(argument: str) -> str:
-    """Return the name of a file, or the target of a link, from an argument. Bytes that are not UTF-8 become
+    """Return the name of a file, or the target of a link, that ``argument`` encodes. Bytes that are not UTF-8 become
     surrogates."""
     return unescaped(argument.strip('"')).decode(errors="surrogateescape")
 

@@ -58,8 +58,8 @@ class Transcript:
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """A map from the index of each call that wrote output to the bytes that the call wrote. Raises RecordingError
-        if strace has cut the bytes off."""
+        """The bytes that calls wrote to the output, by the index of the call. Raises RecordingError if strace has cut
+        the bytes off."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
@@ -114,8 +114,8 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
     """Return the windows of a recording: before the first of ``outputs``, between two of them, and after the last one.
-    If the program wrote output before ``trace`` begins, the output of every window contains it. If a crash state is
-    legal in several windows, each of these windows has it."""
+    If the program wrote output before ``trace`` begins, the output of every window contains it. If a crash may leave
+    the same state in several windows, each of these windows has this state."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:

@@ -49,8 +49,8 @@ def _maps(call: SystemCall, names: Paths) -> str:
 
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
-    """Return a phrase for each call that may have changed a file below ``root``, if strace does not show which bytes it
-    wrote."""
+    """Return a phrase (such as "mmap of /f") for each call that may have written to a file below ``root`` bytes that
+    strace does not show."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
 
@@ -72,9 +72,9 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each kind of operation that ``calls`` use although bob cannot make the program wait after it.
-    bob makes the program wait when a system call returns. But one call may start several operations, or a thread of the
-    kernel may start operations without a call (IORING_SETUP_SQPOLL)."""
+    """Return a phrase for each kind of operation in ``calls`` after which bob cannot make the program wait. bob makes
+    the program wait when a system call returns. But one call may start several operations, or a thread of the kernel
+    may start operations without a call (IORING_SETUP_SQPOLL)."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 

@@ -3,10 +3,10 @@ compares a crash state that the program's checker refuses with states that the c
 (OSDI'14, section 3). For each call of the program, a *presence* says how much of the call's effect is in a crash state:
 NONE, PARTIAL or FULL. It is UNDECIDED if the state does not show this.
 
-Among the accepted states with the effects of more calls than the refused state, bob takes the state that differs least.
-The additional calls are *missing* in the refused state. Among the accepted states with the effects of fewer calls, bob
-also takes the state that differs least. The calls that this accepted state lacks persisted too early in the refused
-state. Before both comparisons, bob looks for groups of calls that must persist together (section 3.4)."""
+Some accepted states have the effects of more calls than the refused state. bob takes the one nearest to the refused
+state; its additional calls are *missing* in the refused state. Other accepted states have the effects of fewer calls.
+Again, bob takes the nearest. The additional calls of the refused state persisted too early. Before both comparisons,
+bob looks for groups of calls that must persist together (section 3.4)."""
 
 from __future__ import annotations
 
@@ -132,11 +132,11 @@ class Presences:
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """Return how ``state`` differs from three rows of the table. The first row has the effects of the same calls as
-        ``state``. Such a row can still differ from ``state`` in two ways. It may have other values that no call
-        explains. If only a part of a call's effect persisted, it may be another part. The second row has the effects of
-        more calls, and the third row those of fewer calls. If several rows fit one of these descriptions, bob takes the
-        row with the fewest differences. If no row fits, the result has None in its place. ``own`` has the values in
-        ``state`` that no call explains.
+        ``state``. Such a row can still differ from ``state`` in properties that no call explains (``untold``), or in
+        the part of a call's effect that persisted. The second row has the effects of more calls, and the third row
+        those of fewer calls. If several rows fit one of these descriptions, bob takes the row with the fewest
+        differences. If no row fits, the result has None in its place. ``own`` has the properties of ``state`` that no
+        call explains.
 
         If a call is undecided in ``state`` and not in the row, or the reverse, that is a difference, too. The result
         names the calls whose presence certainly differs. If there are no such calls, it names the calls whose presence
@@ -189,7 +189,7 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
     """Return why the checker refuses the state ``refused`` although it accepts the states ``accepted``. ``own`` has the
-    values in the refused state that no call explains."""
+    properties of the refused state that no call explains."""
     alike, missing, there = accepted.nearest(refused, own)
     if alike is not None and alike.parts:  # the states differ only in the part of a call that persisted
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
@@ -224,8 +224,7 @@ def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:
-    """Return the one of two explanations that names fewer calls, because it comes from a nearer accepted state. If one
-    explanation is UNCLEAR, return the other."""
+    """Return the one of two explanations that names fewer calls. If one explanation is UNCLEAR, return the other."""
     if Reliance.UNCLEAR in (one.reliance, other.reliance):
         return other if one.reliance is Reliance.UNCLEAR else one
     size, another = ({*each.missing, *each.there} for each in (one, other))

@@ -19,7 +19,7 @@ _DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")  # hexadecimal in the calls of bob.
 @dataclass(slots=True)
 class OpenFile:
     """An open file (the kernel's ``struct file``). Processes that inherit it share its ``position`` (bytes). ``file``
-    is the number of the file, and ``appends`` says that it was opened with O_APPEND."""
+    is bob's number for the file, and ``appends`` says that it was opened with O_APPEND."""
 
     file: int
     appends: bool = False
