@@ -30,9 +30,9 @@ class StepKind(StrEnum):
 
 
 class DiagramStep(Document, frozen=True):
-    """A step of a program: its system call with the number ``number`` in the recording. ``verb``, ``path`` and ``more``
-    describe the call (such as "append", "/f", "512 bytes at 0"). ``told`` is the output that the call wrote, one
-    character for each byte.
+    """A step of a program: one of its system calls. ``number`` is the index of this call among all recorded calls.
+    ``verb``, ``path`` and ``more`` describe the call (such as "append", "/f", "512 bytes at 0"). ``told`` is the output
+    that the call wrote, one character for each byte.
 
     ``program`` is the name of the program that made the call, and ``function`` the function in it (empty: unknown).
     ``process`` numbers the processes from 1, in the order of their first steps. If the step is a sync, ``covers`` has
@@ -146,10 +146,11 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return the need that an ``explanation`` shows. An explanation says why a crash state is refused. A need says
-    which steps must persist together, or which steps must persist before other steps or outputs. The result is None if
-    the calls of the explanation are not among the ``steps``, or if its kind is UNCLEAR or NOT_YET. ``told`` is the
-    output before the crash."""
+    """Return the need that an ``explanation`` shows. An explanation says why the program's checker refuses a crash
+    state. A need says which steps must persist together, or which steps must persist before other steps or outputs.
+    Return None if the calls of the explanation are not among the ``steps``. Also return None if the explanation's
+    ``reliance`` is UNCLEAR or NOT_YET (:class:`bob.protocol.contrast.Reliance`). ``told`` is the output before the
+    crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (

@@ -116,9 +116,9 @@ class Effects:
     ``words`` has a phrase for each call that changes or syncs something, by the number of the call. ``deeds`` has these
     calls as operations. ``untold`` has phrases for calls that change a file in a way that bob does not know.
     ``left_out`` has phrases for calls that change only times or extended attributes. ``strange`` has names that were
-    changed in a way that bob does not know. Calls may overlap in time: a call may begin before an earlier call has
-    taken effect. For each such call, ``begun`` maps its number to the number of the first earlier call that had not
-    taken effect. ``memory`` is a cache. Functions may use it only after all calls have been added."""
+    changed in a way that bob does not know. If a call began before earlier calls had taken effect, ``begun`` maps its
+    number to the number of the first of these earlier calls. ``memory`` is a cache. Functions may use it only after all
+    calls have been added."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
@@ -207,8 +207,8 @@ class Effects:
 
     @property
     def changing(self) -> tuple[int, ...]:
-        """The numbers of the calls that change a name, or a file that bob follows, in ascending order. bob can find
-        only such changes in a crash state."""
+        """The numbers, in ascending order, of the calls whose changes bob can find in a crash state. Such a call
+        changes a name, or a file whose ``followed`` is true."""
         calls = {change.call for history in self.entries.values() for change in history}
         calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
@@ -228,8 +228,8 @@ class Effects:
 
     @cached_property
     def growing(self) -> frozenset[tuple[int, int]]:
-        """A pair (number of the file, number of the call) for each time that a call, such as a truncate or an append,
-        sets the size of a file. Use this only when all calls are known."""
+        """A pair (number of the file, number of the call) for each change of a file's size, whether the file grows or
+        shrinks. So a write has a pair only if it is an append. Use this only when all calls are known."""
         return frozenset((number, size.call) for number, file in enumerate(self.files) for size in file.sizes)
 
     @cached_property

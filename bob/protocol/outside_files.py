@@ -25,8 +25,8 @@ _NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are not on a di
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
     """Return a path for each call that changes or syncs only files outside ``root``. This is the first path in the
-    call's arguments. ``world`` is the directory of the guest that is the root directory of the program, if the program
-    runs in a chroot(2). The returned paths are as the program sees them."""
+    call's arguments. If the program runs in a chroot(2), its root directory is the directory ``world`` of the virtual
+    machine. The returned paths are as the program sees them."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

@@ -40,8 +40,8 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and the number of the file that gets another name by a link(2) or linkat(2). The path is ""
-        if bob does not know it, or if the file lost its name or never had one (O_TMPFILE)."""
+        """Return the old path and the number of the file that a link(2) or linkat(2) links. The path is "" if bob does
+        not know it, or if the file lost its name or never had one (O_TMPFILE)."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)

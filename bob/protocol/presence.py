@@ -27,10 +27,9 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return the signs in ``tree``. A unit is a name, a size, or a range of contents. Each call that changes a unit
-    gives it a value. So the unit's value in ``tree`` is a sign that such a call has persisted, or that it has not.
-    ``located`` maps the number of each file to the file's path in ``tree``. ``unmade`` and ``kept`` are as in
-    :func:`presence`."""
+    """Return the signs in ``tree`` that a call has persisted, or that it has not. A sign is the value of a unit (a
+    name, a size, or a range of contents) that the call changes. ``located`` maps the number of each file to the file's
+    path in ``tree``. ``unmade`` and ``kept`` are as in :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -66,9 +65,8 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return each name that a change unknown to bob must have affected. The last call on a name tells which file the
-    name leads to in the end, or that the name is gone. For each returned name, the tree ``after`` shows something
-    else."""
+    """Return each name that the tree ``after`` does not show as the calls left it (the name led to a certain file, or
+    was gone). A change unknown to bob must have affected such a name."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():

@@ -30,8 +30,8 @@ class Signs:
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
         """Add to the signs what one unit (a name, a size, a range of contents) says about the ``calls`` that change it.
-        ``matches[k]`` says whether the crash state shows the value that ``calls[k]`` made. If the crash state shows a
-        value that no call made, ``shown`` is that value."""
+        ``matches[k]`` says whether the crash state shows the value that ``calls[k]`` made. ``shown`` is the value that
+        the crash state shows. It is used only if no call made this value."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -71,7 +71,7 @@ class Signs:
 
 def presence_at(place: int, shown: Collection[int]) -> Presence:
     """Return how much of a call has persisted, as one unit shows it. The call made the value at index ``place`` in the
-    unit's history. ``shown`` has the indexes of the values that the unit may show now."""
+    unit's history. ``shown`` has the indexes of the values that the unit may have in the crash state."""
     if not shown:
         return Presence.PARTIAL
     if min(shown) >= place:
@@ -80,9 +80,9 @@ def presence_at(place: int, shown: Collection[int]) -> Presence:
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
-    """Return the indexes in ``shown`` whose calls had begun before the crash. ``unmade`` has the calls that had not
-    begun. If all these calls are in ``unmade``, return all of ``shown``. ``calls[k]`` is the call that made the value
-    with index k."""
+    """Return the indexes in ``shown`` whose calls had begun before the crash, or all of ``shown`` if none of the calls
+    had begun. ``unmade`` has the calls that had not begun. ``calls[k]`` is the call that made the value with index
+    k."""
     return {place for place in shown if calls[place] not in unmade} or shown
 
 
