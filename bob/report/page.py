@@ -1,6 +1,6 @@
 """A result as one HTML page: the table, and for each cell (the answer for one property of one configuration) what was
 run, what failed, and the evidence (what is wrong after a crash, in a line). The page needs no network and no script. It
-needs no other file either, unless each witness has a separate page that it links to."""
+needs no other file either, unless bob writes a separate page for each witness (a recorded crash)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,8 +89,8 @@ class PageCell:
 @dataclass(frozen=True, slots=True)
 class PageColumn:
     """A configuration, and what the page shows of it. ``anchor`` is the id of its section. ``cells`` has the
-    configuration's cells by property, and ``families`` has the same cells by family. ``beside`` has trouble that no
-    property asks about, such as crash states that do not mount."""
+    configuration's cells by property, and ``families`` has the same cells in groups of properties, such as "ordering".
+    ``beside`` has trouble that no property asks about, such as crash states that do not mount."""
 
     anchor: str
     column: ShownColumn
@@ -138,8 +138,9 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
     """Yield the path and the text of each file of a report. First come two files for each witness: the page about the
-    witness, and the witness itself. The page of the table comes last. All pages link to a site's folder ``home``, whose
-    URL is relative to the page of the table. ``shown`` has the columns of the table."""
+    witness, and the witness itself. The page of the table comes last. ``home`` is the URL of the folder of a web site,
+    relative to the page of the table. Without it, the pages do not link to a site. ``shown`` has the columns of the
+    table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 

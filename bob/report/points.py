@@ -1,6 +1,7 @@
 """Results for a CI. A *point* (a test case of JUnit) is the answer to one question, such as whether a property holds.
 The answer is a *verdict*: fails, holds, unknown or skipped. A *suite* has the points of one configuration, or of one
-program. If the user gives a table of expected verdicts, a point passes if its verdict is the expected one."""
+program. A point passes if its verdict is "holds". With a table of expected verdicts, it passes if its verdict is the
+expected one."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -75,8 +76,9 @@ _NO_REASON = "the result does not give a reason"
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
     """Return the suites of ``result``, whose files are in ``folder``. If the result is a table, there is one suite for
     each configuration, with a point for each property. If the user asked about one workload, there is a point for each
-    expectation, and for each panic or hang of the kernel. If the user asked about a program, there is a point for each
-    file system and for each model. The name of each suite begins with ``within``, such as the name of a kernel."""
+    expectation, and for each panic or hang of the kernel. An expectation is the user's condition on the files after a
+    crash. If the user asked about a program, there is a point for each file system, and for each model of a file
+    system. The name of each suite begins with ``within``, such as the name of a kernel."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:

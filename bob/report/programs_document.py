@@ -20,9 +20,9 @@ _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
 def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
-    """Return the page about ``programs``, with ``configurations`` as columns. The results name an answer
-    ``CONFIGURATION`` if the program ran at the undisturbed pace, and ``CONFIGURATION-PACE`` if it ran at another pace.
-    All answers of one configuration stand in the same column. Commands on the page name witnesses in ``folder``."""
+    """Return the page about ``programs``, with ``configurations`` as columns. In the results, an answer has the name
+    ``CONFIGURATION`` if the program ran undisturbed, and ``CONFIGURATION-PACE`` if it ran at another pace. All answers
+    of one configuration stand in the same column. Commands on the page name witnesses in ``folder``."""
     lines = [
         *_head(programs),
         "| program | " + " | ".join(configurations) + " |",

@@ -1,6 +1,6 @@
 """A drawing of the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT. The protocol is the sequence of
-steps that change files. Each step has a row. A *module* is a frame around adjacent rows that one process makes about
-one file. On the right, a line joins a sync to the steps that it makes durable.
+steps that change files. Each step has a row. A *module* is a frame around adjacent rows. One process makes the steps in
+these rows, and they are about one file. On the right, a line joins a sync to the steps that it makes durable.
 
 On the left are the *needs* of the program. A need is something that the program relies on, although nothing ensures it.
 An arrow means that the program needs two steps to persist in this order. A bracket means that it needs steps to persist
@@ -37,8 +37,8 @@ STYLE = """
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
     """Return the diagram of the steps of ``protocol``, with the program's needs. Each of ``ways`` to break the program
-    shows some needs. For each way, the diagram first shows one need of each kind: the need that involves the fewest
-    calls. All other needs follow, after those of all ways."""
+    shows some needs. The diagram begins with the simplest needs: for each way and each kind of need (``Reliance``), the
+    need with the fewest calls. All other needs follow."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()

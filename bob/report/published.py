@@ -37,8 +37,8 @@ Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
 @dataclass(frozen=True, slots=True)
 class Published:
     """A published table. ``fails`` has for each property the configurations with a reported violation. ``families`` are
-    the properties of the table in groups. If ``asked`` has a configuration, the authors tested only these properties on
-    it. ``title`` names the table."""
+    the properties of the table in groups. ``asked`` has the properties that the authors tested on a configuration. They
+    tested all properties on a configuration that ``asked`` lacks. ``title`` names the table."""
 
     source: str
     configurations: tuple[str, ...]
@@ -100,8 +100,8 @@ class Reason(Declaration, frozen=True, eq=False):
     kernel versions that bob confirmed the reason on. If ``background`` is true, the reason is vague: it says that a
     configuration's code has been replaced, but not which change makes the difference. The reason explains a violation
     only if the witness fits ``shows``. For some traits of a witness (:mod:`bob.witness.traits`), ``shows`` has a set of
-    words. For each such trait, the witness must have a word from the set. If a run lacks a violation that the table
-    has, the reason explains this only if the run has the same verdict for the configuration ``like``."""
+    words. For each such trait, the witness must have a word from the set. The reason explains a lacking violation
+    unless the run has another verdict for the same property on the configuration ``like``."""
 
     title: OneLine
     direction: Direction

@@ -1,5 +1,5 @@
 """The rows of the table: their order, their titles and meanings, and the marks in their cells. A row is a property, and
-a cell has the answer for the property of one configuration. The properties are grouped into *families*."""
+a cell has one configuration's answer for it. The properties are grouped into *families*."""
 
 import tomllib
 from collections.abc import Iterable, Sequence

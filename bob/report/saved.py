@@ -52,9 +52,9 @@ class Saved:
         return self.result.answers
 
     def matrix(self) -> pd.DataFrame:
-        """Return the table, with properties under their family in rows, and configurations in columns. The marks are
-        ``×`` (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped). A mark is empty if the property was not
-        probed."""
+        """Return the table of marks, with a row for each property and a column for each configuration. The index has
+        two levels: a family (a group of properties), and the property. The marks are ``×`` (fails), ``holds``, ``?``
+        (unknown) and ``–`` (skipped). A mark is empty if the property was not probed."""
         from bob.report.frames import matrix
 
         return matrix(self._columns())
@@ -87,7 +87,8 @@ def load(path: Path) -> Saved:
 
 
 def load_every(path: Path) -> list[Saved]:
-    """Return all results in ``path`` (reports/make-apps writes several in a file). Raise as :func:`load` does."""
+    """Return all results in ``path`` (reports/make-apps writes several in a file). Raise the errors of :func:`load`,
+    but accept several results."""
     file = result_file(path)
     if not file.exists():
         if file == path:

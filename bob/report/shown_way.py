@@ -57,8 +57,8 @@ class ShownWay:
 
     @property
     def apart(self) -> ShownWay:
-        """A copy of this object that puts the witness on a separate page. Without a witness, it is the object
-        itself."""
+        """A copy of this object that puts the witness on a separate page, or this object itself if it lacks a
+        witness."""
         return self if self.witness is None else replace(self, page=f"{WITNESSES}/{self.anchor}.html")
 
 

@@ -91,8 +91,8 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """Return the words that stand behind a system call in the time line, to say that its effect is missing after the
-    crash, in part or in full. Return an empty text if no effect is missing."""
+    """Return a note for a system call in the time line: the effect of the call is missing after the crash, or is there
+    only in part. Return an empty text if nothing is missing."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
