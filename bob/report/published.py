@@ -100,8 +100,8 @@ class Reason(Declaration, frozen=True, eq=False):
     kernel versions that bob confirmed the reason on. If ``background`` is true, the reason is vague: it says that a
     configuration's code has been replaced, but not which change makes the difference. The reason explains a violation
     only if the witness fits ``shows``. For some traits of a witness (:mod:`bob.witness.traits`), ``shows`` has a set of
-    words. For each such trait, the witness must have a word from the set. The reason explains a lacking violation
-    unless the run has another verdict for the same property on the configuration ``like``."""
+    words. For each such trait, the witness must have a word from the set. The reason explains why a run lacks a
+    violation, unless the run has another verdict for the same property on the configuration ``like``."""
 
     title: OneLine
     direction: Direction
