@@ -28,8 +28,8 @@ _held: WeakKeyDictionary[Agent, set[str]] = (
 
 def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
     """Return the name of a base image. ``subject`` is the file system under test, with its options and device. The
-    operations ``setup`` make the initial files. ``pattern`` is the number of the byte pattern that these files are
-    filled with."""
+    operations ``setup`` make the initial files. ``pattern`` is the version of bob's byte pattern that fills these
+    files."""
     words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
     words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
     words += [base_name(node, ()) for node in subject.nodes]
@@ -41,9 +41,9 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
 def make_base(
     agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
-    """Make a base image in the agent's guest, and keep the image there. If ``narrates`` is true, the guest prints each
-    step on its console before it does the step, so that bob knows the step if the guest is lost. Raise UsageError with
-    the message of mkfs or the kernel if one of them refuses."""
+    """Make a base image in the guest of ``agent`` (bob's program in a guest), and keep the image there. If ``narrates``
+    is true, the guest prints each step on its console before it does the step, so that bob knows the step if the guest
+    is lost. Raise UsageError with the message of mkfs or the kernel if one of them refuses."""
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
     return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)

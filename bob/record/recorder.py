@@ -1,5 +1,6 @@
-"""Make recordings of a workload in a guest. A recording has a log of the writes to each disk with their data (of
-dm-log-writes), and the times of all bios."""
+"""Make recordings of a workload in a guest. A recording has the log of dm-log-writes for each disk (the writes and
+their data), and the times of all bios. The argument ``completion`` says when the disk completes a write: at once, or as
+late as possible."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -84,8 +85,8 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program`` at the program's pace (:class:`bob.program.program.Pace`: whether it waits
-    after each call). The program's files must be in the guest. The recorded calls lack stack frames;
+    """Record the workload of ``program`` at the program's pace (:class:`bob.program.program.Pace`: whether the program
+    waits after each call). The program's files must be in the guest. The recorded calls lack stack frames;
     :func:`trace_frames` gets the frames. With ``stores``, the calls include stores through shared mappings. Raise
     UsageError if the mount or the workload fails."""
     pace, commit = program.pace, subject.fs.commit
@@ -97,8 +98,8 @@ def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -
     """Return the calls of ``program`` with their stack frames, as strace prints them. strace may print wrong names of
     functions; bob removes these names. To get the frames, the program runs a second time, for at most FRAMES_SECONDS.
     The run that bob records cannot also collect the frames, because strace needs 10 to 40 ms for the frames of each
-    call. The program would be so slow that the kernel would commit after other calls than in a normal run. Raise
-    UsageError if the mount fails, but not if the workload fails."""
+    call. With this delay, the kernel would commit at other points of the program. Raise UsageError if the mount fails,
+    but not if the workload fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)

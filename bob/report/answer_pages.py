@@ -1,7 +1,8 @@
 """HTML pages with the answers to a quick question (`bob try`), or with the results for a program (`bob app`). An answer
-is about one claim (what each crash state should satisfy). Its evidence says in a line what is wrong. The pages are
-either a single self-contained page, or a page with the answers and a further page for each witness (a file with one
-crash state that breaks a claim). The text is in the templates ``answers.html.j2`` and ``programs.html.j2``."""
+is about one claim (what each crash state should satisfy). A line of evidence says how a crash state breaks the claim.
+The pages are either a single self-contained page, or a page with the answers and a further page for each witness (a
+file with one crash state that breaks a claim). The text is in the templates ``answers.html.j2`` and
+``programs.html.j2``."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,8 @@ from bob.text import plural
 class ShownAnswer:
     """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. A crash may break the answer's
     claim in several ``ways``. A way is a group of crash states that break the claim with the same evidence.
-    ``protocol`` is a picture of the program's update protocol; it is empty if the protocol is unknown."""
+    ``protocol`` is an SVG of the program's update protocol (how its calls change the file system). It is empty if the
+    protocol is unknown."""
 
     anchor: str
     subject: SubjectResult
@@ -44,8 +46,9 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page of each witness, then the page of the answers. Each page comes with its path. All pages have links
-    to the start page of a site. ``home`` is the URL of the site's folder, relative to the page of the answers."""
+    """Yield the page of each witness, then the page of the answers. Each page comes with its path. ``home`` is the URL
+    of the folder of a site, relative to the page of the answers. Unless it is empty, all pages have links to the
+    site."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)

@@ -73,7 +73,8 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:
-    """Return whether some expectation about ``subject`` has the word ``mounts`` (a crash state can be mounted)."""
+    """Return whether some expectation about ``subject`` asks, by the word ``mounts``, whether a crash state can be
+    mounted."""
     return any(parse(answer.name).asks_of_mounts for answer in subject.answers)
 
 
@@ -132,9 +133,8 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return words that name some recordings of ``answer`` by their finishes. These recordings have crash states that
-    break the expectation in the way ``way``. The recording with the witness of ``way`` comes first. Return an empty
-    text if there is only one recording."""
+    """Return words with the finishes of the recordings whose crash states break the expectation in the way ``way``. The
+    recording with the witness of ``way`` comes first. Return an empty text if ``answer`` has only one recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]
@@ -143,7 +143,8 @@ def shown_by(answer: Answer, way: Way) -> str:
 
 
 def held(answer: Answer) -> str:
-    """Return in words in how many legal crash states the expectation of ``answer`` holds."""
+    """Return in words in how many legal crash states (those that a crash may leave) the expectation of ``answer``
+    holds."""
     states = answer.states
     if states.exhaustive == "sectors":
         return f"holds in all {compact(states.legal_sectors)} legal crash states"

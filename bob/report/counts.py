@@ -29,8 +29,8 @@ def torn_states(states: States) -> str:
 
 
 def of_model(found: Allowed) -> str:
-    """Return in words how many of a model's crash states bob has tried, such as ``12 % of 4,096 that it allows``. The
-    model of a file system says which crash states are possible ("allows" them). ``found`` has these numbers."""
+    """Return in words how many crash states of a model bob has tried, such as ``12 % of 4,096 that it allows``. A model
+    is a description of what a crash may leave."""
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "
@@ -67,8 +67,7 @@ def _are_all_that_mount(states: States) -> bool:
 
 
 def examined(column: SubjectResult) -> str:
-    """Return a sentence about the tests that bob makes on a mounted crash state whatever the claims are: bob removes
-    all files, and runs the file system's checker. The sentence also says for how many different outcomes (trees of
-    files after the mount) bob made these tests."""
+    """Return a sentence that says on how many different outcomes (trees of files after the mount) bob made two tests.
+    These are the removal of all files, and the file system's checker."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     return f"bob removed all files, and ran the file system's checker if it knows one, on the trees of {outcomes}"

@@ -24,9 +24,9 @@ LETTER, MOST_LINES = 7.4, 3  # approximate pixels of a letter; the default for `
 @dataclass(frozen=True, slots=True)
 class Columns:
     """The width of the picture, and the places of its columns, in pixels. The column of times ends at ``time``. The
-    column of calls begins at ``program``, and is ``program_width`` wide. The other columns begin at ``disk`` and at
-    ``words``. A text is cut after ``most_lines`` lines. The text about a write or flush begins ``below`` pixels lower
-    than the mark of the write or flush."""
+    column of calls begins at ``program``, and is ``program_width`` wide. The marks of writes are at ``disk``, and the
+    texts about writes begin at ``words``. A text is cut after ``most_lines`` lines. The text about a write or flush
+    begins ``below`` pixels lower than the mark of the write or flush."""
 
     width: int
     time: int
@@ -119,7 +119,8 @@ def svg(
 
 
 def mark(fate: Fate) -> str:
-    """Return the mark of ``fate`` as an ``<svg>`` element with the size of a letter."""
+    """Return the mark of a write with this ``fate`` (such as lost) as an ``<svg>`` element with the size of a
+    letter."""
     root = Xml.Element(
         "svg",
         {"xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 16 16", "width": "16", "height": "16",

@@ -13,8 +13,8 @@ from bob.claim.verdict import Verdict
 @dataclass(frozen=True, slots=True)
 class Grid:
     """A grid with answers for one configuration. ``layout`` is the whole grid with the names of all its rows and
-    columns. Some rows and columns of the layout may have no answer. ``down`` has the names of the other rows, and
-    ``across`` has the names of the other columns, both in the order of the layout."""
+    columns. ``down`` has the names of the rows with answers, and ``across`` has the names of the columns with answers.
+    Both are in the order of the layout."""
 
     layout: Layout
     down: tuple[str, ...]

@@ -14,7 +14,8 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "
 
 
 def to_junit(suites: Sequence[Suite]) -> str:
-    """Return ``suites`` as XML in UTF-8. A character that XML does not allow becomes U+FFFD."""
+    """Return ``suites`` (each has the points of one configuration or program) as XML in UTF-8. A character that XML
+    does not allow becomes U+FFFD."""
     root = ElementTree.Element("testsuites", {"name": "bob", **_counts(suites)})
     known = [suite.seconds for suite in suites if suite.seconds is not None]
     if known:  # all suites of one run have the run's time

@@ -53,8 +53,8 @@ def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """If ``witness`` is given, print the command that shows it again. The command stands on one line, since a shell
-    does not accept a broken command."""
+    """If ``witness`` is given, print the command that shows it again. The command stands on one line, so that a user
+    can copy it into a shell."""
     if command := witness_command(run, witness):
         console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 

@@ -1,2 +1,2 @@
-"""The comparison of two tables cell by cell: of two runs, or of a run and the published table. A cell is the verdict on
-one property of one configuration."""
+"""The comparison of two tables of results, cell by cell. A table is the result of a run, or was published in a paper. A
+cell is the verdict on one property of one configuration."""

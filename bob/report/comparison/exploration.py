@@ -2,9 +2,9 @@
 verdict for the cell. There are four kinds of differences. bob records a workload once with each of its finishes (how
 the workload ends, such as with an fsync). The first kind is that only one run has a certain recording. The second is
 that a recording has different verdicts in the two runs, although the verdict for the cell is the same. The third is
-that one run explored all legal crash states, or all legal crash states without torn writes, and the other run explored
-fewer. The fourth is that the numbers of explored crash states differ by more than a tenth of the larger number. A
-smaller difference is noise (docs/limits.md)."""
+that only one run explored all legal crash states, or that only one run explored all of those without torn writes. The
+fourth is that the numbers of explored crash states differ by more than a tenth of the larger number. A smaller
+difference is noise (docs/limits.md)."""
 
 from collections.abc import Iterator
 

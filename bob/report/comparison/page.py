@@ -1,6 +1,7 @@
-"""A comparison as a page in Markdown or HTML: the conditions, a grid of cells (a cell is one property of one
-configuration), then each difference with its reason. The page shows commands. Their paths are relative to the directory
-that bob ran in when it wrote the page, so a user must run them in that directory."""
+"""A comparison as a page in Markdown or HTML. The page has the conditions of the measurements (such as the kernel), a
+grid of cells (a cell is one property of one configuration), and each difference with its reason. It also shows
+commands. Their paths are relative to the directory that bob ran in when it wrote the page, so a user must run them in
+that directory."""
 
 import re
 from collections.abc import Iterator, Sequence

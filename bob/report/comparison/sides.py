@@ -46,8 +46,8 @@ class SideAnswer:
 class Side:
     """One side of a comparison: its answers, by configuration and then by property. ``name`` is the name that the user
     gave. A published table lacks a ``result``; its ``source`` is the paper, and its ``title`` names the table. If the
-    side is a run, ``folder`` has its witnesses (recorded crashes that break a property). A comparison may rename a
-    configuration. The key in ``called`` is then the new name, and the value is the name in the run."""
+    side is a run, ``folder`` has its witnesses (recorded crashes that break a property). If a comparison renames
+    configurations, ``called`` maps their new names to their names in the run."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -62,8 +62,8 @@ class Side:
         return self.result is None
 
     def shown(self, answer: SideAnswer) -> Traits | None:
-        """Return the traits of the violation that the witness of ``answer`` shows (words that say how the property is
-        broken). Return None if ``answer`` lacks a witness, if bob cannot read the witness, or if it does not show a
+        """Return the traits (words that say how the property is broken) of the violation that the witness of ``answer``
+        shows. Return None if ``answer`` lacks a witness, if bob cannot read the witness, or if it does not show a
         violation."""
         if answer.cell is None or answer.cell.witness is None:
             return None
@@ -74,8 +74,8 @@ class Side:
             return None
 
     def unlike(self, name: str, answer: SideAnswer) -> frozenset[str]:
-        """Return the configurations of this side that have a verdict for the property ``name``, but not the verdict of
-        ``answer``."""
+        """Return the configurations of this side whose verdict for the property ``name`` is known, and differs from
+        that of ``answer``."""
         others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
         return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
 

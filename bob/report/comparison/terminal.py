@@ -1,5 +1,5 @@
-"""The printing of a comparison: the grid of marks, then each cell that differs, under the reason for the difference. A
-cell is the verdict on one property of one configuration."""
+"""The printing of a comparison: a grid with a mark for each cell, then each cell that differs, under the reason for the
+difference. A cell is the verdict on one property of one configuration."""
 
 from collections.abc import Mapping
 from itertools import groupby
