@@ -23,8 +23,8 @@ from bob.sandbox.bubblewrap import owner
 class KeptGuests:
     """A context manager that keeps guests of a hypervisor for further use. When a caller no longer needs a guest, bob
     keeps it with its running agent for the next caller. All guests end with the ``with`` block. Several threads may use
-    one object. A guest is not kept if its agent failed, or if the caller raised an error. A guest in virtual time is
-    not kept either, since each recording needs a fresh guest."""
+    one object. A guest is not kept if its agent failed, or if the caller raised an error. A guest in virtual time
+    (counted in executed instructions) is not kept either, since each recording of disk writes needs a fresh guest."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor

@@ -1,8 +1,8 @@
 """The runs of a program's checker on the trees of files that models of file systems allow after a crash. The checker
 runs in guests, or in sandboxes on the host. If it runs in sandboxes, it runs again in guests on some of the trees, so
 that bob can compare the answers (whether the checker accepts the tree). These trees are a random sample of all trees,
-and examples of each way to break the program. The examples of a way are the first tree that bob found, and the first
-tree for each kind of reason why the program breaks."""
+and examples of each way to break the program. For each way, bob takes the first tree that it found. If there are
+several kinds of reasons why these trees break the program, bob also takes the first tree of each kind."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ Ends = tuple[Mapping[str, Node], Mapping[str, Node]]  # the trees after the setu
 class Checkers:
     """The machines that run the checker of ``program``. ``hands`` is the source of these machines. It is the same
     object as ``guests``, or a source of sandboxes on the host. ``jobs`` is the number of machines that work side by
-    side. ``root`` is the root directory of each tree. ``why_guests`` is the reason that bob does not use sandboxes; it
-    is empty if the user wants guests. The checker may run on a tree both in a guest and on the host. ``controlled`` has
-    the digests of the trees for which both runs gave the same answer. ``differing`` describes two runs with different
-    answers, or says why guests could not check. None stands for no such event so far. ``is_worded_otherwise`` is true
-    if two runs gave the same answer, but printed different messages."""
+    side. The root directory of each tree gets its mode and owner from ``root``. ``why_guests`` is the reason that bob
+    does not use sandboxes; it is empty if the user wants guests. The checker may run on a tree both in a guest and on
+    the host. ``controlled`` has the digests of the trees for which both runs gave the same answer. ``differing``
+    describes two runs with different answers, or says why guests could not check (None: neither has happened).
+    ``is_worded_otherwise`` is true if two runs gave the same answer, but printed different messages."""
 
     program: Program
     root: Node
@@ -74,10 +74,10 @@ class Checkers:
 
 
 class TriedStates:
-    """The crash states of a model that bob tried: for each, the checker judges the state's tree of files and the
-    program's output. ``tries`` yields the states, and bob tries at most ``most`` of them. ``states`` has the tried
-    states. No two of these have the same tree and output. ``runs`` is how often the checker ran. ``lost`` says why some
-    states were not checked, and ``disagreed`` says why bob does not trust the checker."""
+    """The crash states that bob tried, of those that a model allows. For each of them, the checker judges the tree of
+    files and the program's output. ``tries`` yields the states, and bob tries at most ``most`` of them. ``states`` has
+    the tried states. No two of these have the same tree and output. ``runs`` is how often the checker ran. ``lost``
+    says why some states were not checked, and ``disagreed`` says why bob does not trust the checker."""
 
     def __init__(
         self, checkers: Checkers, tries: Tries, most: int, answers: dict[bytes, CheckerAnswer], random: Random

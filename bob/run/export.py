@@ -1,7 +1,7 @@
 """The export of a witness (a recorded crash) for the tool ``replay-log`` of xfstests. The export is a log with all
 writes of the witness's workload. The file of a witness does not contain all of them, so bob records the workload again.
-The guest runs in virtual time. The disk then nearly always gets the same writes in the same order, but the time stamps
-in their data differ."""
+The guest runs in virtual time, which counts executed instructions. The disk then nearly always gets the same writes in
+the same order, but the time stamps in their data differ."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,8 +73,8 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
 
 
 def record_again(agent: Agent, witness: Witness) -> Case:
-    """Record the workload of ``witness`` on the base image of the witness, in virtual time. Return the recording, after
-    bob has checked that it is consistent."""
+    """Record the workload of ``witness`` in virtual time. The workload starts on the witness's base image (the file
+    system before the workload). Return the recording, after bob has checked that it is consistent."""
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion

@@ -16,8 +16,8 @@ from bob.sandbox import bubblewrap
 class CheckerSandboxes:
     """A set of sandboxes, one for each worker (a thread of the run that works with guests). The root directory in a
     sandbox is that of ``image``. Without sandboxes, guests run the check. There are no sandboxes if ``wanted`` is
-    false, or if this machine cannot make one. In the second case, a message to ``progress`` says why. After a guest has
-    recovered a state otherwise than the host, guests run the check for all workers."""
+    false, or if this machine cannot make one. In the second case, a message to ``progress`` says why. If a guest and
+    the host recover a state differently, guests run all further checks."""
 
     def __init__(self, image: Image, wanted: bool, progress: Progress) -> None:
         self._image, self._progress = image, progress

@@ -1,13 +1,13 @@
-"""A matrix: a set of configurations, probed one after the other, or side by side on a cluster. Each configuration gives
-a column of the result table.
+"""A matrix: a probe (an experiment) of each configuration in a set. A configuration is a file system with its options.
+bob probes the configurations one after the other, or side by side on a cluster. Each gives a column of the result
+table.
 
 On a cluster, bob divides the workloads of a column into parts. The number of parts that a worker can do at the same
 time is the number of its places. There are about PARTS_PER_PLACE parts for each place. A base image is a file system
 with the initial tree of a workload. The kernel writes random data into a base image, so all workloads with the same
 initial tree must use the same image. Therefore the first part of a column has one workload for each initial tree, and
-makes the base images. Later parts get these images from bob. The last part is about the whole column. The worker that
-gets it judges the recordings. If the user asks for crashes during the recovery from a crash, this worker also tests
-these."""
+makes the base images. Later parts get these images from bob. In the last part, a worker judges the recordings of
+the whole column. If the user asks for crashes during the recovery from a crash, this worker also tests these."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

@@ -23,9 +23,9 @@ def answers_by_models(
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
-    """Record ``program`` once, and return the answers for ``models``. Do not explore crash states of the real file
-    system that the recording was made on. Keep the run in the directory ``out``. ``how`` has the options for the
-    recording."""
+    """Record ``program`` once, and return a result with its vulnerabilities on each of ``models``. Do not explore crash
+    states of the real file system that the recording was made on. Keep the run in the directory ``out``. ``how`` has
+    the options for the recording."""
     where, paces, deep = FileSystemOptions(), (Pace.UNDISTURBED,), how.exploration
     requests = program_requests(
         program, (RECORDED_ON,), where, paces, deep, how.image, how.guests, checks=checks, progress=progress.step

@@ -37,8 +37,8 @@ NODE_FILE_SYSTEMS: Any = option(
 
 @group
 class FileSystemOptions:
-    """The options of a file system for mkfs and mount, the layers (such as RAID) below it, and the size of its device
-    (bytes)."""
+    """The options that set up a file system. They are for mkfs and mount, for the size of its device (bytes), and for
+    the layers (such as RAID) and failing disks below it."""
 
     mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default="")
     mkfs_options: str = option("--mkfs-opts OPTIONS", "More options for mkfs, e.g. '-O ^has_journal'.", default="")

@@ -20,15 +20,15 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
-    """Return a reader that accepts only ``names``. Its messages call the option's value ``what``, such as
-    "property"."""
+    """Return a reader that accepts only ``names``. If ``what`` is "property", the reader's error messages begin
+    with "unknown property"."""
     return Words(lambda word, _option: _check_known(what, word, names()), lambda _given: names())
 
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
     """Return a reader for an option whose value is one of ``names`` or a path. The reader accepts any word, since the
     command checks the word later. The reader uses ``names`` only to complete words in a shell. ``files`` says which
-    kind of path is possible ("file" or "dir"), and help texts call the value ``name``."""
+    kind of path is possible ("file" or "dir"). In help texts, ``name`` stands for the value."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 

@@ -1,7 +1,7 @@
-"""A run divided into parts, each with its own run directory. A part of a matrix is a column, and a part of a search is
-a lot (a batch of workloads). A part of a program's run is the program on one file system at one pace (how fast the
-program runs). This machine does the parts one after the other, or the workers of a cluster do them
-(bob/run/dask_workers.py)."""
+"""A run divided into parts, each with a run directory. A part of a matrix is a column of its table, or some workloads
+of a column. A part of a search is a lot (a batch of workloads). A part of a program's run covers one
+file system and one pace (how fast the program runs). This machine does the parts one after the other, or the workers of
+a cluster do them (bob/run/dask_workers.py)."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -20,8 +20,8 @@ from bob.store.run_directory import RunDirectory, now
 @dataclass(frozen=True, slots=True)
 class RunPart:
     """A part of a run. The directory ``run`` says what to do, and keeps the results. ``numbers`` are the numbers of the
-    workloads that the part has. None means that the part has all workloads of the directory, and that it also judges
-    them."""
+    part's workloads. None stands for all workloads of the directory; then bob also judges the recordings, and writes
+    the result."""
 
     run: RunDirectory
     title: str
@@ -56,7 +56,7 @@ class PartedRun(Protocol):
         """Yield the parts that ``doer`` can do now. Over all calls, yield each part only once."""
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Take over the result of ``part``, which has ended. ``ended`` says how it ended."""
+        """Note that ``part`` has ended, and add its results to those of the run. ``ended`` says how it ended."""
 
 
 class Here:
@@ -86,8 +86,8 @@ def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
 
 
 def judged(run: RunDirectory) -> Result:
-    """Judge ``run`` from the files in its directory, and return the result. Raise GuestError if no worker could begin
-    the run."""
+    """Judge from the files of ``run`` whether the properties hold. Write the result into the run directory, and return
+    it. Raise GuestError if no worker could begin the run."""
     if "environment" not in run.about():
         raise GuestError(f"no worker could begin {run.path.name}", hint="--resume tries again")
     run.note(finished=now())
