@@ -27,6 +27,7 @@ from bob.crash.state import CrashState, effective
 from bob.trace.model import SECTOR_BYTES, Trace
 
 DIGEST_BYTES = 16  # bytes in a sector's digest and in a state's key
+FEW_RANGES = 12  # up to so many ranges of a torn write, a loop in Python is faster than numpy
 
 ByteRun = tuple[int, int, int]
 """``(sector, payload sector, count)``: the content of ``count`` sectors of the image from ``sector`` on is in the
@@ -271,9 +272,17 @@ class Composer:
         inside: set[int] = set()
         for index, ranges in state.torn:
             first, write = int(self._first_entry[index]), self._trace.writes[index]
+            if len(ranges) <= FEW_RANGES:
+                for units in ranges:
+                    begin, end = self.model.byte_range(write, *units)
+                    chosen[first - start + begin // SECTOR_BYTES : first - start + end // SECTOR_BYTES] = True
+                    inside.update(
+                        int(self._place[first + at // SECTOR_BYTES]) for at in (begin, end) if at % SECTOR_BYTES
+                    )
+                continue
             edges = self.model.byte_edges(write, np.array(ranges, dtype=np.int64))
-            # A torn write may have hundreds of ranges: in C, not one by one. Count one up where a range begins, and one
-            # down where it ends: the sums of these counts are above zero within the ranges.
+            # Count one up where a range begins, and one down where it ends: the sums of these counts are above zero
+            # within the ranges.
             steps = np.zeros(write.sectors + 1, dtype=np.int64)
             np.add.at(steps, edges[:, 0] // SECTOR_BYTES, 1)
             np.add.at(steps, edges[:, 1] // SECTOR_BYTES, -1)
