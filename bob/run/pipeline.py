@@ -6,9 +6,9 @@ A worker that records may already have a guest for observing. It lets this guest
 would take longer to end this guest and to start another one later, because an emulator would have to translate the code
 of the whole kernel again.
 
-If bob loses a guest during a workload, it tries the workload in a second guest. If it loses this guest, too, or if bob
-itself fails, the answer stays unknown, and ``--resume`` tries the workload again. But if the kernel panicked or hung in
-the second guest during the recording, the result reports this as a finding."""
+If a guest is lost during a workload (for example, its kernel panics), bob tries the workload in a second guest. If this
+guest is lost, too, or if bob itself fails, the answer stays unknown, and ``--resume`` tries the workload again. But if
+the kernel panicked or hung in the second guest during the recording, the result reports this as a finding."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ ViolatingStates = Callable[[JudgedCase, Case, Observations], set[CrashState]]
 class Task:
     """The workloads of a configuration, in the order of its run directory. If the pipeline shall do only some of the
     workloads, ``only`` has their numbers. Otherwise it is None. The function ``evidence`` returns the crash states that
-    the result will show as violations. A guest repeats the file system's check on these states if the host ran it. The
-    pipeline fills the other fields: for example, ``left`` has the workloads that were not done at the beginning, and
-    ``results`` has their results."""
+    the result will show as violations. If the host ran the file system's check on such a state, a guest repeats the
+    check as a control. The pipeline fills the other fields: for example, ``left`` has the workloads that were not done
+    at the beginning, and ``results`` has their results."""
 
     configuration: Subject
     model: DeviceModel
@@ -88,8 +88,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ExploredCase:
-    """A recorded workload with its observations. ``readings`` has what the oracle has read in some of them already
-    (None: nothing)."""
+    """A recorded workload with its observations. ``readings`` says which operations an observation shows, for those
+    observations that bob has read already (None: for none)."""
 
     case: Case
     observed: Observations
@@ -129,8 +129,8 @@ class Pipeline(JobQueue):
             self._sandboxes.close()
 
     def checkers(self) -> HostCheckers | None:
-        """Return the sandbox that runs the file system's check for the calling worker. If the result is None, or the
-        sandbox lacks an agent, guests run the check."""
+        """Return the object that runs the file system's check on the host, in a sandbox of the calling worker. If the
+        result or its ``agent`` (bob's program in the sandbox) is None, guests run the check."""
         return self._sandboxes.of_this_worker()
 
     def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
@@ -188,8 +188,8 @@ class Pipeline(JobQueue):
             self._pool.changed.notify_all()
 
     def finish(self, task: Task, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
-        """Mark a workload as done, and keep its ``result`` if memory has room. ``states`` is the number of crash states
-        that bob tried one by one."""
+        """Mark a workload as done, and keep its ``result`` if memory has room. ``states`` is the part of the workload's
+        budget (a number of crash states) that bob used."""
         self.progress.finished(task.left[number].title, task.effort.budget - states)
         with self._pool.changed:
             others = [

@@ -90,8 +90,8 @@ class Idle(Enum):
 class JobQueue:
     """A queue of jobs. The guests for these jobs have the ``clock`` (virtual or real). Unless ``world`` is None, it is
     a disk with a program's packages, and the guests have this disk. The pool calls ``begin`` with the agent of each new
-    guest, to prepare the guest. The pool holds its lock (the condition ``changed``) when it calls :meth:`next` and
-    :meth:`put_back`."""
+    guest (bob's program in it), to prepare the guest. The pool holds its lock (the condition ``changed``) when it calls
+    :meth:`next` and :meth:`put_back`."""
 
     def __init__(
         self,
@@ -125,9 +125,10 @@ class Pool:
         self._at_work = self._ended = 0
 
     def done(self, queue: JobQueue) -> Iterator[Job]:
-        """Do all jobs of ``queue`` in one guest. If the guest is lost, go on in another guest. Yield each job when it
-        ends. Raise GuestLost or AgentBroken if two guests in a row are lost before they begin a job. Raise also any
-        error that ends the run (:func:`ends_the_run`), and any error of :meth:`Job.give_up`."""
+        """As one worker, do jobs of ``queue`` in one guest until no more jobs will come. If the guest is lost, go on in
+        another guest. Yield each job when it ends. Raise GuestLost or AgentBroken if two guests in a row are lost
+        before they begin a job. Raise also any error that ends the run (:func:`ends_the_run`), and any error of
+        :meth:`Job.give_up`."""
         agent: Agent | None = None
         with ExitStack() as guest:
             while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:
@@ -330,9 +331,8 @@ class ProgramGuests:
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:
-        """Call ``do`` with the agent of a guest, and return the result. ``is_spoilt`` says that ``do`` may change
-        anything in the guest. The guest then ends, and is not kept for other work. Raise the errors of
-        :func:`each_in_a_guest`."""
+        """Call ``do`` with the agent of a guest, and return the result. If ``do`` may spoil the guest for other work,
+        set ``is_spoilt``. The guest then ends after the call. Raise the errors of :func:`each_in_a_guest`."""
         source = unshared(self.source) if is_spoilt else self.source
         items, world = [(title or program.name, None)], self.world(program)
         [result] = each_in_a_guest(

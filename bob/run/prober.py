@@ -3,8 +3,9 @@ their crash states, mount these states and observe the trees, judge, and report.
 next phase starts.
 
 A user may also ask a question about a single workload (:func:`try_out`), with the same phases. For this, bob makes a
-recording for each *finish* (a way to end the workload, such as with an fsync). The result is a list of answers, not a
-table."""
+recording for each *finish* (a way to end the workload, such as with an fsync). The result is a list of answers. The
+result of a probe is a table with a column for each configuration (a file system with its options) and a row for each
+property."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -101,8 +102,8 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
 
 
 def asked_image(request: ProbeRequest, progress: Progress) -> Image:
-    """Return the image of ``request``. Build the image if it is missing. Raise UsageError if the image cannot do what
-    is requested."""
+    """Return the guest image that ``request`` names. Build the image if it is missing. Raise UsageError if the image
+    cannot do what is requested."""
     image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     _check_file_system(image, request)
@@ -121,7 +122,8 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
-    """Make the run directory ``path`` for ``request``. No guest runs yet."""
+    """Make the run directory ``path`` for ``request``. ``identity`` is the name of the run in its results. No guest
+    runs yet."""
     check_image(request.image)
     about = {
         "id": identity,
@@ -229,7 +231,7 @@ class Prober:
 
     def explore(self, place: int) -> Environment:
         """Explore the workloads of the column at index ``place``, but do not judge them. The run directory keeps the
-        observations. Return the environment."""
+        observations. Return the environment (the machine and the tools)."""
         asked = self.columns[place]
         for number in range(len(asked.run.planned())):
             self.pipeline.result(place, number)
@@ -271,9 +273,9 @@ def prober(
 ) -> Iterator[Prober]:
     """Open a prober that finishes the unfinished ``columns`` while the ``with`` block is open. All columns use the host
     of the first column, and the guest image ``image``. If ``image`` is None, they use the image of the first column.
-    bob estimates the time that is left from earlier work of the same ``kind`` (:class:`bob.run.timings.TimedWork`). The
-    ``expectations`` are those of ``bob try``. Raise StoreError if a run began on another machine or with another image.
-    Raise UsageError if bob cannot use the kernel."""
+    From earlier work of the same ``kind``, bob estimates how long this work will take
+    (:class:`bob.run.timings.TimedWork`). The ``expectations`` are those of ``bob try``. Raise StoreError if a run began
+    on another machine or with another image. Raise UsageError if bob cannot use the kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)

@@ -1,6 +1,6 @@
-"""The answers of models of file systems for a recorded program. A model says which trees of files a crash may leave (it
-"allows" them). bob builds these trees, and the program's checker checks each of them. A model is a set of clauses. A
-*clause* is one promise about crashes."""
+"""The answers that models of file systems give about a recorded program. A model says which trees of files a crash may
+leave (it "allows" them). bob builds these trees, and the program's checker checks each of them. A model is a set of
+clauses. A *clause* is one promise about crashes."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
     """Return a judgement that looks a tree up in ``tries``, the list of all trees that ``model`` allows. If the model
-    allows stale data (old contents of the disk) or garbage, the list cannot be complete. The judgement ``by_pairs``
-    then decides about a tree that is not on the list."""
+    allows stale data (old contents of the disk) or garbage, the list cannot be complete. A tree that is not on the list
+    is then left to ``by_pairs``: this judgement follows the model's promises about pairs of operations."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -101,8 +101,8 @@ def hold_against(
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
     """Return the answer of each of ``models`` for a recorded program, and the program's steps: its changes of files,
     its syncs and its outputs. For each model, bob checks at most as many distinct trees as the budget in ``request``.
-    ``explaining`` takes a name, such as the name of a model. It returns an object that runs functions to compute
-    explanations. If such a function fails, this object saves the traceback under the name."""
+    For a name, such as that of a model, ``explaining`` returns a runner of the functions that explain an answer. If
+    such a function fails, the runner saves the traceback under the name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -147,9 +147,9 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Return the judgement of each of ``models``, for trees that crashes of the recording ``case`` left. Here, the
-    models only judge these trees. bob finds out from another recording of the same program whether the program is safe
-    on a model."""
+    """Return the judgement of each of ``models``, for trees that crashes of the recording ``case`` left. If bob cannot
+    ask models about this recording, for example because it has too many operations, each judgement says None
+    (unknown)."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -163,10 +163,10 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """Return a pair. The first member has the vulnerabilities that bob saw on a file system, although the model forbids
-    the trees that show them. For each vulnerability it has the names of the clauses (promises of the model) that forbid
-    the first such tree. The second member is the number of trees that the checker refuses, but that the model could not
-    judge. ``looked`` has the observed crash states, with the checker's answers."""
+    """Return a pair. The first member is about the vulnerabilities that bob saw on a file system, in trees that the
+    model forbids. It maps each vulnerability to the names of the clauses (promises of the model) that forbid the first
+    such tree. The second member is the number of trees that the checker refuses, but that the model could not judge.
+    ``looked`` has the observed crash states, with the checker's answers."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):

@@ -33,9 +33,10 @@ def spread(
     *,
     explores: bool,
 ) -> Result:
-    """Try ``program`` on a cluster, once for each of ``requests``. Return the answers; ``run`` keeps all results. Raise
-    UsageError if the program cannot be run, or its checker cannot be trusted. Raise GuestError if no worker could do a
-    part. If the run is stopped, bob cannot resume it, since it would have to record the program again."""
+    """Try ``program`` on a cluster, once for each of ``requests``. Return the answers of all these parts together, and
+    keep them in ``run``. If ``explores`` is false, only the models answer. Raise UsageError if the program cannot be
+    run, or its checker cannot be trusted. Raise GuestError if no worker could do a part. If the run is stopped, bob
+    cannot resume it, since it would have to record the program again."""
     first = min(requests)
     scheduler = requests[first].host.scheduler
     assert scheduler is not None

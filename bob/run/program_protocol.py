@@ -99,9 +99,9 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return ``tree``, but with the program's log files from the tree ``before`` in place of its own. Models leave out
-    what a program writes to its logs. Therefore bob replaces the logs of a tree in this way before it compares the tree
-    with the trees of models.
+    """Return ``tree``, but with each log file as it is in the tree ``before``. Log files (not write-ahead logs) are the
+    files that match the program's patterns ``logs``. Models leave out what a program writes to its log files. Therefore
+    bob replaces these files before it compares the tree with the trees of models.
 
     Another file in ``tree`` may have the inode number that a log file has in ``before``. Therefore each log file gets a
     number that no file has. Only a log file that is a hard link to another file keeps its number."""

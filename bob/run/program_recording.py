@@ -50,7 +50,8 @@ ABOUT_SCRIPTS = (
 class Preflight:
     """Numbers about the recording of a program. The program wrote ``outputs`` pieces of output, with ``told`` bytes in
     all, and made ``calls`` system calls that bob traced. A window has the crashes between two pieces of output; there
-    are ``windows`` of them. ``states`` is the number of legal crash states in all windows, without torn writes."""
+    are ``windows`` of them. ``states`` is the number of legal crash states (those that the disk may leave) in all
+    windows, without torn writes."""
 
     configuration: str
     outputs: int
@@ -84,13 +85,14 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload on the requested configuration, and keep the recording in ``run``. bob does not
-    trace stores to mapped memory at first, because that slows down each call.
+    """Record the program's workload on the requested configuration, and keep the recording in ``run`` under ``number``.
+    Raise UsageError if the setup or the workload fails or does not end, and RecordingError if the recording is
+    inconsistent.
 
-    With ``stores``, bob traces such stores if the program makes them. If the recorded calls make shared mappings, bob
-    records the program a second time, and traces the stores. ``like`` is an earlier recording of the same program. If
-    ``like`` has such stores, bob traces the stores from the start, and records the program only once. Raise UsageError
-    if a script fails or does not end, and RecordingError if the recording is inconsistent."""
+    With ``stores``, the recording has the program's stores to files that it maps into memory. A trace of stores slows
+    down each call. Therefore bob first records the calls alone. If some of them make shared mappings, bob records the
+    program again, with its stores. ``like`` is an earlier recording of the same program. If ``like`` has such stores,
+    bob traces them from the start, and records the program only once."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)  # building the disk of packages may take minutes, with a message of its own
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -225,7 +227,7 @@ def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[Che
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
     """Return the first wrong answer of a checker to the runs that :func:`trust_trials` lists, or None if all answers
-    are right. A checker must accept whole trees, and refuse damaged ones."""
+    are right. A checker must accept intact trees, and refuse damaged ones."""
     spoilt = ["an emptied directory" if one == EMPTIED else f"the tree after {one}" for one in program.must_fail]
     for place, (what, answer) in enumerate(
         zip((_AFTER_SETUP, "the tree after a clean end", *spoilt), answers, strict=True)

@@ -70,8 +70,8 @@ def try_program(
 
     If ``explores`` is false, only the models answer. If ``answers`` is false, another part of the run asks the models;
     this part only checks whether they allow the trees that file systems leave. ``numbers`` are the indexes of the
-    configurations in the user's list; the names of files use them. Raise UsageError, before exploring, if the program
-    cannot be run, or its checker cannot be trusted."""
+    configurations in the user's list. The names of files in the run directory contain them. Raise UsageError, before
+    exploring, if the program cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -286,7 +286,8 @@ def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:
-    """Record the program on each configuration, and try its checker. Raise the errors of :func:`try_program`."""
+    """Record the program on each configuration, and try its checker. Return numbers about each recording. Raise the
+    errors of :func:`try_program`."""
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
         guests = ProgramGuests(hypervisor, image, progress)

@@ -1,6 +1,6 @@
 """Crashes that occur during the recovery from an earlier crash. bob records recoveries, and explores the crashes during
-them. Then it crashes the recoveries from these crashes, up to the depth that the user asks for. It skips a recovery if
-the run directory already has the results."""
+them. After such a crash, the file system recovers again. bob crashes these recoveries, too, up to the depth that the
+user asks for. It skips a recovery if the run directory already has the results."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -125,6 +125,7 @@ class _RecoveryJob(Job):
 
 
 def after_crash(case: Case, state: CrashState) -> Base:
-    """Return what is on the disks in ``state``. Bases with one content have one name."""
+    """Return the content of the disks in ``state`` as a base image (the disks at the start of a recording). Two base
+    images with the same content have the same name."""
     base, packed = case.base, differences.overlaid(case.base.packed, case.plan.runs(state))
     return replace(base, name=differences.digest(packed)[:16], packed=packed)
