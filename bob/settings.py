@@ -24,8 +24,8 @@ _SEE = f"docs/results.md#settings lists the settings of {FILE}"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings in the file ``path``. None stands for a setting that the file does not have, or for no file.
-    ``jobs`` is the number of guests, and ``budget`` the number of mounts for each workload. ``checks`` says whether the
-    checker of a program under test runs on the host or in a guest."""
+    ``jobs`` is the number of guests. For each workload, bob mounts about ``budget`` crash states. ``checks`` says
+    whether the checker of a program under test runs on the host or in a guest."""
 
     path: Path | None = None
     image: str | None = None

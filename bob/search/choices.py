@@ -64,7 +64,7 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 class Choose:
     """The function ``choose`` that a program calls. bob makes one object for each run of the program. The first calls
     repeat the choices in ``again``, which an earlier run made. Each later call first calls ``goes_on`` with the
-    program's frame. This function returns whether the run continues, and may raise UsageError. The call then gives
+    program's frame. ``goes_on`` returns whether the run continues, and may raise UsageError. The call then gives
     ``pick`` the number of options, and takes the option whose index ``pick`` returns.
 
     ``done`` returns the operations that the run has done so far. ``stopped`` is the exception that ended the run
@@ -156,7 +156,7 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
     """Return a key for the state of a running program: its position in the code, and the values of its variables. Two
-    runs with equal keys continue in the same way if they get the same answers to their later calls.
+    runs with equal keys continue in the same way if their later calls of bob's functions return the same values.
 
     ``file`` is the name of the program's file. ``given`` are objects that bob makes anew for each run; the key does not
     distinguish them between runs. Raises TypeError if bob cannot compare a variable."""

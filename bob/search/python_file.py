@@ -243,9 +243,8 @@ class Choosing(Space):
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """Yield the workloads of all sequences of choices, workloads with fewer operations first. A Python file decides
-        itself how many operations a workload has. Therefore ``length`` must be 1; for any other ``length``, yield
-        nothing."""
+        """Yield the workloads of all sequences of choices, workloads with fewer operations first. Yield nothing if
+        ``length`` is not 1: the Python file itself decides how many operations a workload has."""
         if length != 1:
             return
         asks: dict[Hashable, bool] = {}

@@ -57,8 +57,8 @@ class Part:
     seed: int = 1
 
     def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
-        """Return the workloads of this part of ``space``, shorter ones first. Drawn workloads all have the given
-        ``length``."""
+        """Return the workloads of this part of ``space`` with up to ``length`` operations, shorter ones first. If
+        ``is_drawn`` is true or ``sample`` is a number, draw the workloads, each with ``length`` operations."""
         if self.sample is None and not is_drawn:
             return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
         return islice(self._mine(space.drawn(length, self.seed)), self.sample)

@@ -1,5 +1,5 @@
-"""A search's request. It has the bounds of the workloads, and says how many workloads the search tries. The run
-directory, which has all files of the search, keeps the request."""
+"""A search's request. It has the *bounds* (limits for workloads, such as their files and operations), and says how many
+workloads the search tries. The run directory, which has all files of the search, keeps the request."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,14 +34,13 @@ _PROMISES = (
 @dataclass(frozen=True, slots=True)
 class Search:
     """A search for violations in workloads of up to ``length`` operations. Usually ``name`` and ``text`` are the name
-    and the TOML text of the bounds; the text is empty for ACE's bounds. If ``is_python`` is true, they are the name and
-    the text of a Python file instead, and ``length`` is 1.
+    and the TOML text of the bounds; the text is empty for the bounds of ACE (CrashMonkey's generator of workloads). If
+    ``is_python`` is true, they are the name and the text of a Python file instead, and ``length`` is 1.
 
-    ``props`` are the names of the properties that the workloads test. Each is a row in bob's table of results (Table
-    1). If ``props`` is empty, each workload tests the promises of its last call. If the bounds want a full device, a
-    file of ``filler`` bytes fills it. A ``filler`` of 0 means that bob has not measured this number yet. If ``seconds``
-    is not None, bob draws workloads for that time. It stops earlier if it has found a violation of each of
-    ``props``."""
+    ``props`` are the names of the properties that the workloads test. Each is a row in bob's table of results. If
+    ``props`` is empty, each workload tests the promises of its last call. If the bounds want a full device, a file of
+    ``filler`` bytes fills it. A ``filler`` of 0 means that bob has not measured this number yet. If ``seconds`` is not
+    None, bob draws workloads for that time. It stops earlier if it has found a violation of each of ``props``."""
 
     name: str
     text: str
@@ -85,8 +84,8 @@ class Search:
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Return the space of the search's workloads. Raises UsageError for wrong bounds. A Python file does not run
-        yet."""
+        """Return the space of the search's workloads. Raises UsageError for wrong bounds. This function does not run
+        a Python file."""
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:

@@ -24,11 +24,12 @@ MOST_TRIES = 30  # most draws of an operation, until a file system would not ref
 
 class Within(Space):
     """The workloads within ``bounds``. They test one of the properties ``props``. If ``props`` is empty, they test the
-    promises of the bounds.
+    promises that ``bounds`` lists: what each call (such as fsync) makes durable.
 
-    The last operation of a workload that tests promises is one of the bounds' calls (such as fsync), and the crash
-    comes after it returns. A workload that tests properties ends with such a call, or *naturally*: without a call, bob
-    waits until the file system has written all changes. In both cases the crash may come at any time."""
+    The last operation of a workload that tests promises is one of the calls in ``bounds``, and the crash comes
+    after it returns. A workload that tests properties ends with such a call, or *naturally*: without a call, bob waits
+    until the file system has written all changes. In a workload that tests properties, the crash may come at any
+    time."""
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props

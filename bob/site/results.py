@@ -149,8 +149,8 @@ class ComparedTables:
 
 @dataclass(frozen=True, slots=True)
 class TestedProgram:
-    """The answers for one program. ``name`` is the name of its folder on the site; ``folder`` contains the witnesses
-    (files with the crash states that show a fault)."""
+    """The answers for one program. ``name`` is the name of the program's folder on the site. ``folder``, in
+    reports/reference, contains the witnesses (files with the crash states that show a fault)."""
 
     name: str
     result: Result

@@ -31,7 +31,8 @@ class RunState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class KeptRun:
     """A run directory, as `bob runs` lists it. If run.json lacks the value of a field, the field is empty (None in the
-    case of ``kind``). ``of`` names in words what the run is about: the file system, the program or the set."""
+    case of ``kind``). ``of`` names in words what the run is about: the file system, the program or the set of
+    configurations."""
 
     path: str
     id: str
