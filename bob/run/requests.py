@@ -46,9 +46,10 @@ def request(
 
 
 def with_rows_of(chosen: ConfigurationSet, questions: Questions) -> tuple[ConfigurationSet, Questions]:
-    """Return ``questions`` with the rows of the set ``chosen`` as probes, and the set. If ``questions`` already name
-    properties or rows, return them as they are, and the set without rows of its own. Raise UsageError for a mistake in
-    the file with the set's rows, or if a configuration asks for a row that this file lacks."""
+    """Return ``chosen`` and ``questions``. Rows are properties to test. If the set ``chosen`` has rows of its own, the
+    returned questions have them as probes. But if ``questions`` already choose properties or rows, return these
+    questions unchanged, and the set without its rows. Raise UsageError for a mistake in the file with the set's rows,
+    or if a configuration asks for a row that this file lacks."""
     if chosen.rows is None:
         return chosen, questions
     if questions != replace(TABLE_1, recovery_crashes=questions.recovery_crashes):
@@ -75,8 +76,9 @@ def program_requests(
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
     """Return requests for ``program``: one for each file system at each of ``paces`` (how fast the program runs). If
-    ``paces`` is empty, take the paces that make a difference on the file system. Build the image for the user's kernel.
-    Without a size in ``options``, the device is as large as the program needs."""
+    ``paces`` is empty, take all paces, but leave out SLOWER where it would not be slower than SLOW. If ``guests`` names
+    a kernel, build a guest image from ``image`` with this kernel. Without a size in ``options``, the device is as
+    large as the program needs."""
     made = [options.of(name, program.device) for name in dict.fromkeys(file_systems)]
     systems = [one.fs for one in made]
     [image] = asked_images(

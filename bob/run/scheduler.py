@@ -35,7 +35,7 @@ def address_of(said: str) -> str:
 @lru_cache
 def reached(said: str) -> str:
     """Return the address of the scheduler that ``said`` names, if the scheduler answers. Raise UsageError if it does
-    not answer, and MissingProgramError without dask.distributed."""
+    not answer, and MissingProgramError if dask.distributed is not installed."""
     address = address_of(said)
     with connected(address):
         return address
@@ -43,8 +43,8 @@ def reached(said: str) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Open a Dask client of the scheduler at ``address``. Raise MissingProgramError without dask.distributed, and
-    UsageError if no scheduler answers."""
+    """Open a Dask client of the scheduler at ``address``. Raise MissingProgramError if dask.distributed is not
+    installed, and UsageError if no scheduler answers."""
     try:
         import dask
 

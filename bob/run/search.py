@@ -58,8 +58,9 @@ FinishedLot = tuple[Path, Result]
 
 
 def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Search as ``asked``, with the configuration, image and effort of ``request``. Return the result and the run
-    directory. Raise UsageError before a lot starts if the request is impossible, or no workload remains to try."""
+    """Run the search ``asked``. ``request`` has the configuration, the image, and limits such as the number of mounts.
+    Return the result and the run directory. Raise UsageError before a lot starts if the request is impossible, or no
+    workload remains to try."""
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
     asked = filled(asked, request, progress)
@@ -325,10 +326,10 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
 
 
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
-    """Return ``asked`` with the size of the file that fills the device, if the bounds of the search (its limits for
-    workloads) ask for a full device. A guest measures the free space. Raise UsageError if the file system cannot be
-    filled. The bounds say how much space the file leaves free. Raise UsageError also if the empty file system has less
-    free space than that."""
+    """Return ``asked`` with the size of a file that fills the device. If the bounds of the search (its limits for
+    workloads) do not want a full device, return ``asked`` unchanged. The bounds say how many bytes the file leaves
+    free. A guest measures how many bytes are free without the file. Raise UsageError if these are too few, or if the
+    file system cannot be filled."""
     leave, configuration = asked.leave, request.configuration
     if not leave:
         return asked
@@ -355,8 +356,8 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 @dataclass(slots=True)
 class PlannedSearch:
     """The ``workloads`` that a search will try. ``together`` is the number of all workloads. If bob draws workloads at
-    random, their number is unknown, and ``together`` is None. Some workloads have an operation that the file system
-    lacks. ``skipped`` has for each such operation the number of these workloads."""
+    random, their number is unknown, and ``together`` is None. The workloads never use an operation that the file system
+    lacks. For each such operation, ``skipped`` counts the workloads that bob changed or left out because of it."""
 
     space: Space
     workloads: Iterator[Workload]

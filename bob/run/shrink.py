@@ -1,7 +1,7 @@
-"""Make witnesses smaller, with fewer operations, a smaller initial tree and an easier crash state. A *witness* is a
-file about one crash state that breaks a *claim* (what each crash state should satisfy). To test whether the violation
-needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps the operation.
-The workload of a program stays unchanged.
+"""Make witnesses smaller, with fewer operations, a smaller initial tree, and a crash state that is easier to explain. A
+*witness* is a file about one crash state that breaks a *claim* (what each crash state should satisfy). To test whether
+the violation needs an operation, bob records the workload without it. If the violation then no longer shows, bob keeps
+the operation. For a witness of a program, bob only looks for an easier crash state.
 
 The easiest crash states are near a *clean prefix*. A clean prefix has the k pending writes that were sent first, and no
 other pending write. A disk without a cache would have such a state."""
@@ -71,11 +71,11 @@ def shrink(
     paths: Sequence[Path], *, image: str | None, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
     """Shrink each witness in ``paths``, and yield the results. bob tries smaller workloads, and mounts at most
-    ``budget`` states of each. A smaller witness names the kernel that bob used; its Debian package may differ from that
-    of the old witness, but not its series.
+    ``budget`` states of each. A smaller witness names the kernel that bob used. This kernel is of the same series as
+    that of the old witness, but perhaps of another Debian package.
 
     Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError for a kernel of
-    another series, or for a claim whose witness cannot be shrunk."""
+    another series, or for a witness that bob cannot shrink, for example of a crash during recovery."""
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
         if (refusal := found.claim.no_shrinking) is not None:
@@ -174,8 +174,9 @@ class _JudgedStates(_MountedStates):
 
 
 class Shrinker:
-    """A shrinker of a witness that shows how operations break ``claim``. The same guest records and observes, both in
-    virtual time. A second guest would take a whole processor while it waits in virtual time."""
+    """A shrinker of a witness that shows how operations break ``claim``. One guest records the workloads and mounts
+    their crash states. It runs in virtual time (its clock counts instructions). A second such guest would use a whole
+    processor even while it waits."""
 
     def __init__(
         self, agent: Agent, subject: Subject, model: DeviceModel, claim: Judgeable, budget: int, progress: Progress
@@ -209,8 +210,9 @@ class Shrinker:
         return _JudgedStates(self._agent, case, self._claim)
 
     def showing(self, workload: Workload) -> ShownState | None:
-        """Record ``workload``, and return the state that shows the violation best. Return None if no state shows it, or
-        if the recording fails."""
+        """Record ``workload``, and mount some of its crash states. Return the mounted state that shows the violation
+        best: prefer a clear breach, then an easy explanation. Return None if no state shows it, or if the recording
+        fails."""
         try:
             simulate(workload)
             base = self._base(workload)
@@ -249,9 +251,9 @@ class Shrinker:
         return best
 
     def nearer(self, best: ShownState) -> ShownState:
-        """Return a state that shows the violation and is as near as possible to a clean prefix: the state differs from
-        the prefix in as few writes as possible. The state has the same growth point as ``best`` (a time with one set of
-        pending writes). If bob finds no nearer state, return ``best``."""
+        """Return a state that shows the violation, and differs from a clean prefix in as few writes as possible. bob
+        tries only states that a crash at the time of ``best`` can leave. If bob finds no nearer state, return
+        ``best``."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = self.states_of(best.case)
             near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))

@@ -1,5 +1,5 @@
-"""A queue of the distinct trees that a model allows. bob's agents build the trees in batches, and a program's checker
-checks each tree."""
+"""A queue of the distinct trees that a persistence model (promises about crash states) allows. bob's agents build the
+trees in batches, and a program's checker checks each tree."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class Tries(Protocol):
-    """The crash states that a model allows and that bob tries. They are tried in the order of the iteration."""
+    """The crash states that a persistence model allows, in the order that bob tries them."""
 
     def __iter__(self) -> Iterator[ModelState]: ...
 
@@ -60,7 +60,8 @@ class StateQueue(JobQueue):
     second checks.
 
     If some states stay without an answer, ``lost`` says why. The progress that the user sees counts each checked state
-    once. If ``is_control`` is true, another queue has counted the states, so this queue does not."""
+    once. If ``is_control`` is true, this queue repeats checks of another queue, which has counted the states. So it
+    does not count them again."""
 
     def __init__(
         self,

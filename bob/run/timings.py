@@ -84,9 +84,9 @@ def estimate(
     """Return the time that all ``parts`` took in earlier runs, or None if it is unknown. Also return an estimate in
     words. ``here`` has the timings of this machine, and ``usual`` has the timings of another machine.
 
-    For each part, bob takes the most similar work in ``here``. This fails if bob finds no such work for some part, or
-    if the similar work had far fewer workloads than the part. In both cases, bob takes the times of all parts from
-    ``usual``. Small work is mostly the start of guests, so its time says little about larger work."""
+    For each part, bob takes the most similar work in ``here``. If some part has no similar work there, or only work
+    with far fewer workloads, bob takes the times of all parts from ``usual``, if it has them. Small work is mostly the
+    start of guests, so its time says little about larger work."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -203,9 +203,9 @@ class TimedProgress:
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the part of the time (0 to 1) that was for recording, and not for observing. After the last recording,
-        bob only observes. bob divides the time after the last recording by the number of workloads observed since then.
-        The quotient is the time to observe one workload."""
+        """Return the share of the time (0 to 1) that was for recording, and not for observing. ``workloads`` is the
+        number of all workloads. After the last recording, bob only observes. From the time since then,
+        bob estimates how long it observes one workload."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:

@@ -64,8 +64,8 @@ def each_witness(
     progress: Progress,
     connect: str | None,
 ) -> Iterator[R]:
-    """Yield the result of ``do`` for each witness. All witnesses that need the same image and packages share a guest.
-    Raise the errors of :func:`each_in_a_guest`."""
+    """Yield the result of ``do`` for each witness. All witnesses that need the same image and the same Debian packages
+    share a guest. Raise the errors of :func:`each_in_a_guest`."""
     for image, witnesses in images:
         with guests_of(image, connect, progress.step) as guests:
             for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):

@@ -25,8 +25,8 @@ _SAID = 300  # characters of an error that a message quotes
 
 
 class SandboxedAgent(Agent):
-    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails. A script of the
-    request may have left files or processes in the sandbox, so bob does not use it again."""
+    """An agent in a sandbox. It counts as lost after the first request that it refuses or that fails. A program that
+    the request ran may have left files or processes in the sandbox, so bob does not use the sandbox again."""
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
         try:

@@ -33,8 +33,7 @@ _SHOW = f'mount --make-rprivate / && mount --bind "$1" {_SHOWN_AT} && shift && e
 
 
 def owner() -> int:
-    """Return the number of a user of the host. Files that belong to root in a sandbox belong to this user on the
-    host."""
+    """Return the user ID that owns, on the host, the files that belong to root in a sandbox."""
     return os.geteuid() or STRANGER
 
 

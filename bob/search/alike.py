@@ -1,7 +1,8 @@
-"""Workloads that differ only in names count as one. A *renaming* replaces names of the bounds by other names of the
-bounds that have equal length. Directories stay directories, and the initial tree stays the same. The operations of the
-bounds may include a rename(2) of a directory with files in it. In this case, a renaming must replace a name, such as
-``foo``, by the same new name in all directories."""
+"""Workloads that differ only in names count as one. *Bounds* list the names and operations that workloads may have. A
+*renaming* replaces names of the bounds by other names of the bounds that have equal length. Directories stay
+directories, and the initial tree stays the same. The operations of the bounds may include a rename(2) of a directory
+with files in it. In this case, a renaming must replace a name, such as ``foo``, by the same new name in all
+directories."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
