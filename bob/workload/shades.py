@@ -2,16 +2,17 @@
 
 An operation writes cells of 16 characters (:mod:`bob.workload.pattern`). In *shade* n, each character of a cell is
 replaced by the n-th character after it in an alphabet. The alphabet of a position in the cell has all printable
-characters but one: the character that the stale medium has at that position. So no byte is zero or stale.
+characters but one: the character of ``STALE_CELL`` at that position. Before mkfs, bob fills the device with copies of
+``STALE_CELL``. So no byte that an operation writes is zero or equal to the device's byte from before mkfs.
 
 Suppose that two operations with different shades write to the same place. Without shades, their cells would have the
 same characters at most positions, and the shades turn these into different bytes. But the cells also have digits from
 the numbers of the operations, and these digits may differ. The shades may turn two different digits into the same byte.
 In that case bob takes a further shade for one of the operations.
 
-There are ``ALPHABET`` shades of printable characters. Each of them has a second version, which is also a shade: all its
-bytes have the highest bit set. Operations begin at shade 0, which is plain text. Operations of the initial tree begin
-at shade 32."""
+There are 93 shades (``ALPHABET``) of printable characters. Each of them has a second version, which is also a shade:
+all its bytes have the highest bit set. For an operation, bob tries shade 0 first, which is plain text. For an operation
+that makes the initial tree, bob tries shade 32 first."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
     """Return ``part`` of a cell as it would be in shade 0, which is plain text. ``part`` is written in ``shade``, and
-    begins at ``position`` of the cell. A byte that never occurs in this shade at its position becomes 0."""
+    begins at ``position`` of the cell. A byte that ``shade`` cannot have at its position becomes 0."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -90,12 +91,11 @@ class Shades:
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
         """Return a shade for operation ``number``, which writes ``length`` bytes at offset ``start``. ``thing`` is the
-        file (or the attribute of a file) that it writes to. ``word`` has the four characters in each cell that stand
-        for the operation's number.
+        file (or the attribute of a file) that it writes to. ``word`` is the four characters that stand for the
+        operation's number in each cell.
 
-        In this shade, every written byte differs from the bytes of earlier writes to the same place. A range may be too
-        short for a whole cell. Then bob looks for a shade that makes its bytes differ from all other writes, too, in
-        any file. If no such shade is free, these bytes may be equal to bytes of writes to other places. Raises
+        In this shade, every written byte differs from the bytes of earlier writes to the same place. A write may be too
+        short for a whole cell. If possible, the bytes of such a write differ from all other writes to any file. Raises
         ValueError if no shade gives bytes that differ from earlier writes to the same place."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
@@ -133,7 +133,7 @@ class Shades:
 
     def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:
         """Record that ``length`` bytes of ``thing`` from ``start`` on are a copy of the same range of ``source``. So
-        later writes must differ from the copied data."""
+        later writes to that range of ``thing`` must differ from the copied data."""
         copied = [
             one._replace(start=max(one.start, start), stop=min(one.stop, start + length))
             for one in self._written.get(source, [])

@@ -1,7 +1,6 @@
 """Simulate a workload in memory, without a crash, and refuse operations that a kernel would refuse. The simulation
 finds out which bytes bob's agent in the guest has to write. It also gives the *history*: what the files contain after
-each operation. To find out what survived a crash, the presence oracle compares the files after the crash with this
-history."""
+each operation. To find out what survived a crash, bob compares the files after the crash with this history."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -21,8 +20,8 @@ LARGEST_FILE_BYTES = 256 * 1024 * 1024  # a limit, since the history keeps each 
 
 
 class RefusedError(UsageError):
-    """A file system would refuse ``operation``; ``why`` is the reason. If ``is_too_large``, a file system would accept
-    the operation, but bob does not allow files of that size."""
+    """bob refuses ``operation``, and ``why`` is the reason. In most cases, a file system would refuse it, too. If
+    ``is_too_large``, the operation would make a file larger than bob allows."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"

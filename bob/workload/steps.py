@@ -1,4 +1,4 @@
-"""The steps of a recording in words. The guest prints the steps as it performs them."""
+"""Words for the steps that the guest prints while it runs a workload."""
 
 import re
 
