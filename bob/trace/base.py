@@ -12,9 +12,9 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is the difference between the image and ``length`` bytes of bob's pattern for stale
-    data, which fills a disk before mkfs. ``disks`` has the lengths (bytes) of the image's disks, which are laid end to
-    end; if it is empty, there is one disk."""
+    """A base image of ``length`` bytes. Before mkfs, bob fills the disks with a pattern that marks stale data.
+    ``packed`` is the image as a difference from that pattern. ``disks`` has the lengths (bytes) of the image's disks,
+    which are laid end to end; if it is empty, there is one disk."""
 
     name: str
     length: int

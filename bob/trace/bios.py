@@ -58,8 +58,8 @@ class Bios:
     """The bios of one device: ``writes`` and ``flushes`` in the order of completion, and ``open``, the writes whose
     completion was not traced. bob accepts writes without a completion only on a kernel that does not trace all
     completions, and only if no other write has the same key. ``flushes_sent`` has the time when each flush was
-    submitted, in the order in which the log has the flushes. ``discards`` is only a count, because no disk has to carry
-    out a discard."""
+    *queued*. The flush that was *sent* first comes first, as in the log. ``discards`` is only a count, because no disk
+    has to carry out a discard."""
 
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]

@@ -57,8 +57,8 @@ def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
 
 
 def digest(packed: bytes) -> str:
-    """Return a digest of what the difference ``packed`` writes where. It does not depend on how the writes are divided
-    into runs."""
+    """Return a digest of the sectors in the difference ``packed`` and their data. The division into runs does not
+    matter."""
     found, end = hashlib.sha256(), -1
     for sector, data in runs(packed):
         if sector != end:
@@ -78,9 +78,8 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return a packed difference that combines two changes. The first change is the difference ``packed``. The later
-    changes are the runs in ``over`` (first sector, data), one after the other. If both have data for a sector, the
-    result has the data of the last run."""
+    """Return a new packed difference: ``packed``, overwritten by the runs in ``over`` (first sector, data), one after
+    the other."""
     sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)

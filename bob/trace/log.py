@@ -33,9 +33,10 @@ class LogSuper:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry of the log. ``sector`` and ``nr_sectors`` count the log's own sectors, of ``sectorsize`` bytes. The
-    header begins at byte ``offset`` of the log. ``data_len`` is the length (bytes) of a mark's text. ``data_bytes`` is
-    the length of :meth:`data`, which is 0 for flushes, marks and discards."""
+    """An entry of the log: a header, and then data. ``sector`` and ``nr_sectors`` say where the data belongs on the
+    recorded device, in sectors of ``sectorsize`` bytes. The header begins at byte ``offset`` of the log. ``data_len``
+    is the length (bytes) of a mark's text. ``data_bytes`` is the length of :meth:`data`, which is 0 for flushes, marks
+    and discards."""
 
     index: int
     offset: int

@@ -1,7 +1,7 @@
 """The on-disk format of dm-log-writes, little-endian (Linux ``drivers/md/dm-log-writes.c``).
 
-The superblock fills the log's first sector. Each entry has a header, which fills one more sector and is padded with
-zeros, and then its data. A *sector* is a logical block of the recorded device (``super.sectorsize`` bytes)."""
+The superblock fills the log's first sector. Each entry is a header and then its data. The header fills one sector and
+is padded with zeros. A *sector* is a logical block of the recorded device (``super.sectorsize`` bytes)."""
 
 from enum import IntFlag
 

@@ -13,9 +13,9 @@ _PLAIN = EntryFlags(0)
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log, which have ``sectorsize`` bytes. An
-    entry for a write has ``data``. The data must fill whole sectors, and its length is the length of the write. Only an
-    entry for a discard has ``nr_sectors``, and only a mark has the text ``mark``."""
+    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the size that :func:`write_log` gets. An entry
+    for a write has ``data``. The data must fill whole sectors, and its length is the length of the write. Only an entry
+    for a discard has ``nr_sectors``, and only a mark has the text ``mark``."""
 
     flags: EntryFlags = _PLAIN
     sector: int = 0

@@ -18,9 +18,9 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class DeviceWrite:
-    """A write that reached the recorded device. ``index`` is its position in the order of submission, which is the
-    order in which writes land on the medium. If the bio had PREFLUSH and data, ``submitted`` is the completion of its
-    flush (docs/design.md, section 3). ``task`` is the task in the guest that submitted it, such as jbd2/dm-0-8,
+    """A write that reached the recorded device. ``index`` is its position in the order of submission. If two writes
+    overlap, the one with the higher index lands last. If the bio had PREFLUSH and data, ``submitted`` is the completion
+    of its flush (docs/design.md, section 3). ``task`` is the task in the guest that submitted it, such as jbd2/dm-0-8,
     kworker/u2:1 or bob."""
 
     index: int
@@ -62,10 +62,10 @@ class Mark:
 class Trace:
     """A recording after bob has joined the data of the writes with their times. ``writes`` are in the order of
     submission (``writes[i].index == i``), ``flushes`` in the order of completion. Crashes are between ``start`` and
-    ``end``. ``start`` is just before the first operation of the workload, and ``end`` after its last sync or natural
-    writeback. Earlier writes may be pending at ``start``. ``device_sectors`` has the length of each device.
-    ``discards`` is the number of discards. The trace does not keep the discards themselves, since the recorded disk
-    ignores them."""
+    ``end``. ``start`` is just before the first operation of the workload, and ``end`` after its final sync, or after
+    the kernel has written everything back by itself. Earlier writes may be pending at ``start``. ``device_sectors`` has
+    the length of each device. ``discards`` is the number of discards. The trace does not keep the discards themselves,
+    since the recorded disk ignores them."""
 
     writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 class Completion(Enum):
     """When the recorded disk completes a write: at once (``PROMPT``), or as late as possible and one write at a time. A
     late disk exposes a file system that sends a flush too early, before a write that the flush should make durable has
-    completed. Older documents of recordings lack this field: their disks completed each write at once."""
+    completed. Older documents of recordings do not say this: their disks completed each write at once."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"

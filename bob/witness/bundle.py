@@ -29,9 +29,9 @@ fields."""
 
 
 class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """All ``witnesses`` of the bundle, by name. Many witnesses have the same base image, or the same value in another
-    field of SHARED, so the bundle stores each such value once. ``shared`` has, for each field in SHARED, the list of
-    its values. In a witness, such a field is an index into that list."""
+    """All ``witnesses`` of the bundle, by name. Many witnesses have the same value in a field, such as the base image.
+    The tuple SHARED names such fields, and the bundle stores each of their values once. ``shared`` has, for each of
+    these fields, the list of its values. In a witness, such a field is an index into that list."""
 
     shared: dict[str, list[Any]]
     witnesses: dict[str, dict[str, Any]]

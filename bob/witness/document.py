@@ -46,9 +46,9 @@ SCHEMA = "bob.witness/1"
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
     """The size of a witness. ``operations`` counts the operations, and ``setup`` the operations that make the initial
-    tree. ``departure`` counts the writes that make the crash state differ from the nearest clean prefix
-    (:mod:`bob.crash.departures`). A clean prefix has the k pending writes that the kernel sent first, and no others, as
-    on a disk without a cache."""
+    tree. A *clean prefix* is a crash state with all pending writes that were submitted up to some moment, and no later
+    ones, as on a disk without a cache. ``departure`` counts the writes that make the crash state differ from the
+    nearest clean prefix (:mod:`bob.crash.departures`)."""
 
     operations: int
     setup: int
@@ -69,11 +69,11 @@ class EarlierCrash:
 class ShownState:
     """A crash state of the recording ``case`` that breaks ``claim``. ``evidence`` is a line of text that says how the
     state breaks the claim. ``causes`` are the indexes of the decisive writes: if a single one of them had another fate,
-    the claim would hold. ``all_lost`` says whether the earliest crash, which loses all pending writes, also breaks the
-    claim (None: unknown). ``found`` is the tree after the mount, if the evidence is about the tree. A claim may say
-    that one operation persists before another. ``is_clear`` is False for such a claim if the state perhaps has only a
-    part of the later operation. In all other cases it is True. If the crash interrupted a recovery, ``earlier`` returns
-    the crashes before it."""
+    the claim would hold. ``all_lost`` says whether the claim also fails if the crash comes right after the last
+    operation and loses all pending writes (None: unknown). ``found`` is the tree after the mount, if the evidence is
+    about the tree. The claim may say that one operation persists before a later one. Then ``is_clear`` is False if the
+    later one, too, may be incomplete in the state. In all other cases it is True. If the crash interrupted a recovery,
+    ``earlier`` returns the crashes before it."""
 
     case: Case
     state: CrashState
@@ -97,12 +97,11 @@ class Witness:
     """A witness, read from its file. ``model`` is the model of the disk: what it may lose or tear in a crash. ``runs``
     are pairs (sector, data) that replace sectors of ``base``. ``inodes`` has two tables of inode numbers by path, one
     from before and one from after the operations. ``statuses`` has two tables of the same kind, with other fields of
-    stat(2). The original recording had the crash state ``state`` and the time line ``timeline``. ``shrunk_from`` is the
-    size before bob made the witness smaller.
+    stat(2). ``state`` says which writes of the original recording are in the crash state. ``timeline`` has the events
+    up to the crash. ``shrunk_from`` is the size before bob made the witness smaller.
 
-    ``all_lost`` says whether a crash that loses all pending writes also breaks the claim. ``found`` is the tree after
-    the mount; older witnesses lack it. ``earlier`` has the crashes that led to ``base``, if the crash of the witness
-    interrupted a recovery."""
+    ``all_lost`` is the same as in :class:`ShownState`. ``found`` is the tree after the mount; older witnesses lack it.
+    ``earlier`` has the crashes that led to ``base``, if the crash of the witness interrupted a recovery."""
 
     claim: Claim
     evidence: str
@@ -133,12 +132,12 @@ class Witness:
 
     @property
     def workload(self) -> Workload:
-        """The workload. Raises TypeError if the witness is of a program."""
+        """The workload. Raises TypeError if bob recorded a program instead of a workload."""
         return workload_in(self.work)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations of the workload; () if the witness is of a program."""
+        """The operations of the workload; () if bob recorded a program instead."""
         return operations_of(self.work)
 
     @property
@@ -191,7 +190,7 @@ def write(
     writes: Sequence[BlockName] | None = None,
 ) -> dict[str, Any]:
     """Return the witness of the crash state ``showing`` as a plain JSON object. ``calls`` are the calls of a program up
-    to the crash. ``writes`` are the names of the written blocks, if the caller knows them."""
+    to the crash. ``writes`` is the result of :func:`named`, if the caller already has it."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
     line = timeline.with_calls(timeline_of(case, state, showing.causes, writes), calls)
@@ -234,9 +233,10 @@ def named(case: Case) -> tuple[BlockName, ...]:
 def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
-    """Return the time line of the crash state ``state``. ``causes`` are the indexes of the decisive writes, and the
-    time line marks them: with another fate of one of them, the violation goes away. The time line also names the
-    written blocks; ``writes`` are these names, if the caller knows them."""
+    """Return the time line of the crash state ``state``: the events up to the crash in order, with the fate of each
+    write. ``causes`` are the indexes of the decisive writes, and the time line marks them: with another fate of one of
+    them, the violation goes away. The time line also names the written blocks. ``writes`` is the result of
+    :func:`named`, if the caller already has it."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)

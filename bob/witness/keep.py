@@ -61,8 +61,8 @@ def _divide(whole: Path, parts: Sequence[Path], lengths: Sequence[int]) -> None:
 
 def mount_words(made: Subject, more: str = "") -> str:
     """Return the beginning of the mount command for the configuration ``made``. The caller adds the device and the
-    directory. The device is an image file, or, if there are layers, the device of the topmost layer. ``more`` has
-    mount options in the shell's words."""
+    directory. The device is an image file; with layers such as RAID below the file system, it is the topmost layer's
+    device. ``more`` has further mount options, separated by commas; the shell expands variables in them."""
     options = ",".join(word for word in ("" if made.layers else "loop", made.mount_options) if word)
     both = ",".join(word for word in (options and shlex.quote(options), more and f'"{more}"') if word)
     return f"mount -t {made.fs.driver}" + (f" -o {both}" if both else "")

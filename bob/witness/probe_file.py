@@ -25,10 +25,10 @@ PREFIX = "found-"  # the names of properties from witnesses begin with this word
 
 
 def to_probe(witness: Witness) -> str:
-    """Return a probe file (TOML) that asks for the property that ``witness`` breaks. It has the workload of the
-    witness. The operations write the test data that bob uses now, even if the witness was made with the test data of an
-    older bob. Raises UsageError if the claim is not a property, the property is unknown, or a probe file cannot express
-    the workload."""
+    """Return a probe file (TOML) with the workload of ``witness`` and the property that the witness breaks. The
+    operations write the test data that bob uses now, even if the witness was made with the test data of an older bob.
+    Raises UsageError if the claim is not a property, the property is unknown, or a probe file cannot express the
+    workload."""
     claim = witness.claim
     if not isinstance(claim, OfProperty):
         raise UsageError(
