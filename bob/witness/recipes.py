@@ -1,6 +1,6 @@
-"""Data as a recipe. Most data in a witness follows from the operations of its workload, since each operation writes a
-known pattern. For a run of whole sectors with this pattern, a recipe has only the number of the operation, and the
-offset in the file. All other sectors are in the recipe as compressed data."""
+"""Data as a recipe. Most data in a witness (a file with one recorded crash) follows from the operations of its
+workload, since each operation writes a known pattern. For a run of whole sectors with this pattern, a recipe has only
+the number of the operation, and the offset in the file. All other sectors are in the recipe as compressed data."""
 
 import lzma
 from typing import NamedTuple

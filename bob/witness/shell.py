@@ -1,5 +1,5 @@
-"""Operations of a workload as lines of a shell script, with the tools of xfstests (``xfs_io``); and lines that print
-the tree."""
+"""Lines of a shell script for xfstests. Some perform the operations of a workload with tools such as ``xfs_io``. Others
+print parts of the file system's tree."""
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -106,7 +106,7 @@ _WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
 
 def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
     """Yield each operation as a line of a shell script. Raises UsageError for an operation that no command can do, or
-    that uses an open file."""
+    that names an open file by a handle instead of a path."""
     for step in performed:
         words = _WORDS.get(type(step.operation))
         if words is None or not all(name.startswith("/") for name in names_of(step.operation)):

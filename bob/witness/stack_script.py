@@ -26,7 +26,8 @@ class StackScript:
 
 def stack_script(made: Subject, images: Sequence[str]) -> StackScript:
     """Return the lines of the script for the layers of the configuration ``made``. ``images`` are the paths of the disk
-    images, quoted for the shell. Raise UsageError for a command that only bob's agent can carry out."""
+    images, quoted for the shell. Raises UsageError if the start of a layer needs a command that only bob's agent (its
+    program in the guest) has."""
     start, stop = [], []
     devices = [f"$device{number}" for number in range(len(images) + len(made.layers))]
     for number, image in enumerate(images):

@@ -12,7 +12,8 @@ from bob.workload.shades import CELL_BYTES, Shades
 
 
 class FileTree:
-    """Names, files and their contents. The methods raise ValueError where a file system would refuse the operation."""
+    """Names, files and their contents. The *identity* of a file or directory is a number that no rename changes. The
+    methods raise ValueError where a file system would refuse the operation."""
 
     def __init__(self, pattern: int = PATTERN) -> None:
         self._shades = None if pattern == UNSHADED_PATTERN else Shades()
@@ -47,7 +48,7 @@ class FileTree:
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
         """Create a file or directory at ``path``, and return its identity. ``step`` is the number of the operation that
-        creates it; -1 in the setup."""
+        creates it, or -1 for the initial tree."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
         self.parent_of(path)
@@ -62,7 +63,7 @@ class FileTree:
 
     def make_unnamed(self, directory: str, step: int) -> int:
         """Create a file without a name, and return its identity. ``step`` is the number of the operation that creates
-        it; -1 in the setup."""
+        it, or -1 for the initial tree."""
         self.find(directory, FileKind.DIRECTORY)
         identity = len(self.things)
         self.things.append(Thing(identity, FileKind.FILE, step, is_born_unnamed=True))
@@ -195,8 +196,8 @@ def not_open(handle: str) -> str:
 
 
 def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
-    """Replace the paths of moved files and directories in ``names``. ``moved`` has the new path for each old path.
-    Paths below a moved directory change, too. Return the changed paths only, with the identities of their files."""
+    """Replace, in ``names`` itself, the paths of moved files and directories, and the paths below them. ``moved`` has
+    the new path for each old path. Return only the new paths, with the identities of their files."""
     below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
     taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
     names.update(taken)

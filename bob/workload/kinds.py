@@ -3,8 +3,8 @@
 (:mod:`bob.apm`) are also about these kinds, for example about the order in which two changes persist.
 
 An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
-end of a file is an overwrite and an append. A write with O_TRUNC is a truncate and an append. The first link of a file
-is a create. ``fallocate keep`` changes nothing that a program can read."""
+end of a file is an overwrite and an append. A write with O_TRUNC is a truncate and an append. A link that gives an
+unnamed file its first name is a create. ``fallocate keep`` changes nothing that a program can read."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -39,9 +39,9 @@ MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHI
 
 
 class Relation(StrEnum):
-    """The relation of two changes. SAME_FILE: both change the same file or directory. SAME_DIRECTORY: they change
-    different files, but one directory belongs to both changes. A directory belongs to a change of the directory itself,
-    and to a change of a file with a name in it. OTHER_DIRECTORY: no directory belongs to both."""
+    """The relation of two changes. A change belongs to a directory if it changes the directory itself, or something
+    with a name in it. SAME_FILE: both change the same file or directory. SAME_DIRECTORY: they do not, but both belong
+    to one directory. OTHER_DIRECTORY: they belong to no common directory."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"

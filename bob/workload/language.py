@@ -33,9 +33,9 @@ _PIECE = re.compile(
 
 
 def path_in(word: str) -> str:
-    """Return the path in ``word``. Raises ValueError if the word is not an absolute path. Also raises it if the path is
-    below a directory of the file system or of bob (such as lost+found). After a crash, bob does not look at such
-    directories."""
+    """Return the path in ``word``. Raises ValueError if the word is not an absolute path. Also raises it for the names
+    at the top that the file system or bob itself uses (such as /lost+found), and for paths below them. bob does not
+    look there after a crash."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"the path {word!r} must not contain {'..' if '..' in names else '.'}")
@@ -272,7 +272,8 @@ _FORMS_OF = {kind: [one for one in reversed(_FORMS) if one.operation is kind] fo
 
 
 def parse(text: str) -> tuple[Operation, ...]:
-    """Return the operations in ``text``. Raises PointedError at the first mistake."""
+    """Return the operations in ``text``. Raises PointedError, a UsageError with the place in the text, at the first
+    mistake."""
     found = []
     for start, stop in places(text):
         try:

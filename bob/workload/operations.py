@@ -197,8 +197,8 @@ class Chown:
 
 @dataclass(frozen=True, slots=True)
 class Utimes:
-    """A utimensat(2) to ``seconds`` since 1970. The time is before any recording, and even, since vfat stores only even
-    times."""
+    """A utimensat(2) to ``seconds`` since 1970. The time is before any recording. It is an even number, since vfat
+    stores no odd seconds."""
 
     path: str
     seconds: int

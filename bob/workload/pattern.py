@@ -7,7 +7,7 @@ These are examples of cells::
 
     [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
     [012C:00001A:7F]    operation 300: numbers from 128 on have four digits
-    {23XPZPPPPQaZWf}    [op80:00001A:7F] in shade 32: an operation of the initial tree, whose numbers begin at 0x80
+    {23XPZPPPPQaZWf}    [op80:00001A:7F] in shade 32: operation 10000, the first one of the initial tree
     \pq14;11112B;8G^    operation 3 in shade 1, where another operation wrote in shade 0
     <stale--medium!>    never written: the contents of the device before mkfs
 
@@ -197,8 +197,8 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the operation that can have written ``part``, a piece of a cell at file offset ``offset``. Return None if
-    no operation can have written it, or if several can."""
+    """Return the operation that can have written ``part``, a piece of a cell. ``part`` begins at file offset
+    ``offset``. Return None if no operation can have written it, or if several can."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
