@@ -1,5 +1,5 @@
-"""The run directory of a matrix: a run that tests several configurations of file systems. It has run.json, result.json
-with the finished columns of the table, and a run directory for each column (one configuration)."""
+"""The run directory of a matrix: a run that tests several configurations of file systems. The directory has run.json,
+result.json with the finished columns of the table, and a run directory for each column (one configuration)."""
 
 from __future__ import annotations
 

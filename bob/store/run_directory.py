@@ -136,8 +136,8 @@ class RunDirectory(RunFolder):
         return self._refused(folder / "refused.json")
 
     def unobserved(self, folder: Path) -> RefusedWorkload | None:
-        """Return the workload of ``folder`` and the reason that bob could not observe it. Return None if bob observed
-        the workload, or has not tried it yet."""
+        """Return the workload of ``folder`` and the reason that its observations are missing: it cannot be recorded, or
+        it was lost. Return None if bob observed the workload, or has not tried it yet."""
         return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
 
     def _refused(self, path: Path) -> RefusedWorkload | None:
@@ -194,9 +194,9 @@ class RunDirectory(RunFolder):
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
     def case(self, folder: Path, subject: Subject, model: DeviceModel) -> Case:
-        """Return the recording in ``folder`` as a case. A case combines a recording with all crash states that are
-        legal for it. The recording must be of a workload of operations, and not of a program. Raise RecordingError if
-        the recording is inconsistent."""
+        """Return the recording in ``folder`` as a case. A case combines a recording with all crash states that the disk
+        model ``model`` allows. The recording must be of a workload of operations, and not of a program. Raise
+        RecordingError if the recording is inconsistent."""
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)
 
@@ -207,11 +207,11 @@ class RunDirectory(RunFolder):
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep the observations of ``workload``, and return them. If a guest was lost earlier, add the reason for this
-        loss to the observations. The reason is ``first_loss``, or the loss that an earlier session of this run kept.
+        """Keep the observations of ``workload``. Return them with the reason that an earlier guest was lost, if one
+        was. This reason is ``first_loss``, or the reason in lost.json from an earlier session of this run.
 
-        The last guest may also have been lost before it observed all states. A resumed run then tries the workload
-        again, unless a new guest would not help (the observations are ``final``)."""
+        If ``observed`` lacks some outcomes, also save the workload as lost, so that a resumed run tries it again. Do
+        not save it as lost if another guest would not help (``observed.final``)."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final

@@ -100,8 +100,8 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
     @property
     def observed(self) -> Observations:
         """The observations. Raise ValueError if the chunks together are longer or shorter than the contents. Also raise
-        it for an impossible entry of ``mixtures``. An entry stands for torn states that all give the same tree. It is
-        impossible if it has a count of 0, or if it names unknown explored states."""
+        it unless each entry of ``mixtures`` has a torn state and at least two rows, all of them indexes of
+        ``states``."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")
@@ -118,9 +118,9 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
 
 class RefusedWorkload(Document, frozen=True):
-    """A workload that cannot be recorded (the file refused.json), or whose guest was lost (lost.json). If a guest is
-    lost, bob tries the workload again. If the kernel panics or hangs during this second attempt, ``fall`` is that panic
-    or hang."""
+    """A workload that cannot be recorded (the file refused.json), or that was lost, since its guest died or bob failed
+    (lost.json). If the guest is lost during the recording, bob records once more. If the kernel then panics or hangs,
+    bob refuses the workload, and ``fall`` is that panic or hang."""
 
     workload: WorkloadDocument
     reason: str

@@ -1,6 +1,6 @@
 """The run directory of a search. A search has lots (batches of workloads). Each lot is a run of its own (lot-001/),
 since one run would have too many workloads. The file run.json has the request (bob/search/spaces.py) and a list of the
-lots. The file result.json has the finished lots as one column."""
+lots. The file result.json has the results of the finished lots, combined into one column of bob's table."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class SearchDirectory(RunFolder):
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Undo a search that ended before it had a result. Remove run.json, the lock file, and all lots that have no
-        workload yet."""
+        """Undo a search that ended before it had a result. Remove run.json, the lock file, and the lots where bob has
+        not tried a workload yet. Keep the other lots."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
                 rmtree(folder, ignore_errors=True)
@@ -36,8 +36,8 @@ class SearchDirectory(RunFolder):
         return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
     def known(self) -> list[int]:
-        """Return a number for each lot: how many earlier lots had results when bob chose the workloads of this lot. If
-        lots do not run side by side, this is the number of all earlier lots."""
+        """Return for each lot how many earlier lots had results when bob chose its workloads. Unless lots run side by
+        side, all earlier lots had results."""
         return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
 
     def begin(self, workloads: int, known: int | None = None) -> Path:

@@ -25,8 +25,8 @@ MOST_EARLY = 10  # most system calls before the first event that bob lists altho
 
 
 class Fate(StrEnum):
-    """The fate of a write at the crash: durable, or pending. A pending write is on the medium as a whole (KEPT), in
-    part (TORN) or not at all (LOST)."""
+    """The fate of a write at the crash. A DURABLE write survives any crash at this time. Any other write is on the
+    medium as a whole (KEPT), in part (TORN) or not at all (LOST)."""
 
     DURABLE = "durable"
     KEPT = "kept"
@@ -65,9 +65,9 @@ class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="wr
     of the first of them in the trace. ``end`` is None if one of them was in flight at the crash.
 
     ``what`` names the written block, and ``kind`` is the kind of the block, such as data. If the block has data of
-    operations of the workload, ``operations`` are the numbers of these operations. ``kept`` names the atomic units of a
-    torn write that are on the medium. ``decides`` says that the violation goes away if only this write has another
-    fate."""
+    operations of the workload, ``operations`` are the numbers of these operations. A torn write consists of atomic
+    units (parts that cannot tear), and ``kept`` names the units on the medium. ``decides`` says that the violation goes
+    away if only this write has another fate."""
 
     seconds: float
     end: float | None = None
@@ -117,9 +117,9 @@ def timeline(
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
 ) -> CrashTimeline:
-    """Return the time line of ``state``. ``names`` has for each write of the trace the kind and the name of the written
-    block. ``causes`` are the indexes of the decisive writes: with another fate of one of them, the violation goes
-    away."""
+    """Return the time line of a crash that leaves ``state``. ``point`` has the time of the crash and the writes that
+    are durable then. ``names`` has the kind and the name of the written block for each write of ``trace``, in order.
+    ``causes`` are the indexes of the decisive writes: with another fate of one of them, the violation goes away."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:

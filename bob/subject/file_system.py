@@ -54,11 +54,12 @@ class FileSystem:
     says that the file system writes a finished transaction to its log only when a sync waits for it, as JFS does. In
     this case, bob also syncs the file system after the wait.
 
-    ``names`` are pairs of mount options and a name: the literature uses the name for the file system with these mount
-    options. ``forgets`` says that recovery updates each block independently of all others, and that a block's earlier
-    content does not matter. The block after recovery is the same, whether the disk had the old or the new block before
-    (:mod:`bob.observe.predict`). In this case ``log`` is the format of the file system's log. Recovery leaves old
-    contents in the log, and bob ignores them when it compares disks after recovery (:mod:`bob.observe.leftovers`).
+    ``names`` are pairs of mount options and the name that the literature uses for the file system with these options.
+    ``forgets`` says that recovery updates each block independently of all others, and that a block's earlier content
+    does not matter. The block after recovery is the same, whether the disk had the old or the new block before
+    (:mod:`bob.observe.predict`). If ``forgets`` is true, ``log`` is the format of the file system's log. Recovery
+    leaves old contents in the log, and bob ignores them when it compares disks after recovery
+    (:mod:`bob.observe.leftovers`).
 
     ``refusals`` are operations that the file system lacks, with the kernel's messages (:mod:`bob.workload.lacking`). If
     ``lasting_inodes`` is false, inode numbers change at each mount. The optional command ``checker`` checks a disk

@@ -63,12 +63,13 @@ class Layer:
     """A layer makes one device, of ``sectors`` sectors, from the devices ``below``. Devices have numbers: first the
     disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
     ``start`` and ``stop`` for each crash state, since a crash erases the layer's state in memory. ``device`` is the
-    path of the device. If it is empty, the layer's device is the last device that a command ``dm`` or ``md`` made. The
-    layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest.
+    path of the device. If it is empty, the layer's device is the last device that a command ``dm``, ``md``, ``bcache``
+    or ``loop`` made. The layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest.
 
-    A layer with an ``fs`` hands several devices to this file system, and so it is the topmost layer. Then the device is
-    the first one below it. The file system's mkfs gets the words ``mkfs``, its mount the options ``mount``, and its
-    programs for repair and checks the words ``check``. In all these, ``DISK1`` stands for the second device."""
+    Some file systems use several devices themselves, as btrfs does for RAID 1. In a layer for such a file system,
+    ``fs`` is the file system's name. This layer is the topmost one, and its device is the first device of ``below``.
+    The file system's mkfs gets the words ``mkfs``, its mount the options ``mount``, and its programs for repair and
+    checks the words ``check``. In all these, ``DISK1`` stands for the second device of ``below``."""
 
     name: str
     below: tuple[int, ...]
@@ -198,8 +199,8 @@ def layers() -> dict[str, LayerDeclaration]:
 
 
 def promises(made: Sequence[Layer]) -> list[tuple[str, PromiseDeclaration]]:
-    """Return the promises of the layers ``made`` that bob ships, each with the name of its layer. Leave out the
-    promises of layers that the user declared."""
+    """Return the promises of the layers in ``made``, each with the name of its layer. Leave out layers that the user
+    declared."""
     names = dict.fromkeys(layer.name for layer in made if layer.name in layers())
     return [(name, promise) for name in names for promise in layers()[name].promises]
 
@@ -250,9 +251,9 @@ def stack(words: str, disk: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
 
 
 def stack_for(words: str, volume: int) -> tuple[tuple[int, ...], tuple[Layer, ...]]:
-    """Return the disks and layers that :func:`stack` returns for the smallest sufficient disks. The file system's
-    device then has at least ``volume`` bytes. A disk is at most ``MOST_MIB_MORE`` MiB larger than ``volume``. Raise the
-    same errors as :func:`stack`."""
+    """Return the disks and layers of :func:`stack`, with the smallest disks that give the file system a device of at
+    least ``volume`` bytes. A disk is at most ``MOST_MIB_MORE`` MiB larger than ``volume``; if this is not enough, the
+    device is smaller. Raise the same errors as :func:`stack`."""
     found = stack(words, volume)
     for mib in range(-(-volume // MIB // len(found[0])), volume // MIB + MOST_MIB_MORE + 1):
         with suppress(UsageError):  # disks of this size are too small for a layer

@@ -24,9 +24,9 @@ class ConfigurationSet:
     """Configurations that bob tests in one run. The table of bob has one column for each configuration, in this order.
     If ``shard`` is (K, N), the configurations are only the K-th of N parts of the set.
 
-    If the set has rows of its own, ``rows`` is the file that declares them. ``asks`` then has the names of rows by the
-    names of configurations. bob tests only these rows on the configuration, and all rows on a configuration without
-    such names."""
+    A row of the table is a property that bob tests. If the set has rows of its own, ``rows`` is the file that declares
+    them. ``asks`` maps the name of a configuration to the names of the rows that bob tests on it. If ``asks`` lacks a
+    configuration, bob tests all rows on it."""
 
     name: str
     about: str
