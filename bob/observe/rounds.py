@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from math import ceil
 from random import Random
@@ -55,6 +56,7 @@ LEAST_MIXED = 2  # with fewer mounts left, bob looks for no further mixture
 ENOUGH = Fraction(5, 8)
 MOST_FRUITLESS = 2  # bob gives up after this many random torn states in a row that lead to no mixture
 MOST_DRAWN = 50  # bob draws at most this many random states, and takes the first that is unknown
+KEPT_CONTENTS = 2**24  # bob keeps the contents (4 bytes each) of about so many sectors of states that it looked at
 MOST_PARTS = 20_000  # bob divides a workload's legal states into at most this many cubes: each takes about 0.1 ms
 
 
@@ -116,6 +118,8 @@ class Rounds:
         self._is_refuted = False
         self._left_out: dict[bytes, tuple[Mixture, TornCause]] = {}
         self._unjudged: list[Mixture] = []
+        most = max(1, KEPT_CONTENTS // (1 + len(plan.composer.sectors)))
+        self._contents = lru_cache(most)(lambda number: plan.composer.contents(self.ledger.states[number]))
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
         """Find the outcomes of more ``states``, by predictions or mounts. If ``counted`` is false, the function
@@ -234,7 +238,7 @@ class Rounds:
         return [number for number in sorted(self.mounts.mounted) if self._kept(mixture, number) is not None]
 
     def _kept(self, mixture: Mixture, number: int) -> int | None:
-        return mixture.kept(self._plan.composer.contents(self.ledger.states[number]))
+        return mixture.kept(self._contents(number))
 
     def _random_unknown(self, chance: Random) -> CrashState | None:
         """Return a random torn state whose outcome is unknown: it is in no known course, and in no mixture that bob
@@ -467,7 +471,7 @@ class Rounds:
         if isinstance(leaf, Gap):
             return None
         assert leaf.outcome is not None
-        away = self._plan.composer.contents(self.ledger.states[leaf.source])
+        away = self._contents(leaf.source)
         return Prediction(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
 
     def _check_whole(self, courses: Sequence[Course]) -> None:
