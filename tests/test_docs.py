@@ -39,7 +39,7 @@ import bob.store.run_documents
 import bob.witness.document
 import formats_page
 from bob.agent.inside import look, recorder, state_session
-from bob.apm.clauses import SYNCS, UNITS, WHATS
+from bob.apm.clauses import SYNCS, UNITS, WHATS, every_clause
 from bob.claim.expectation.language import FORMS
 from bob.claim.kinds import KINDS
 from bob.claim.property.rules import Later, Rule
@@ -559,6 +559,7 @@ def test_the_numbers_that_the_pages_name() -> None:
         "### Which states are tried A *budget* (`--budget`, by default about 100 mounts per workload) limits the search."
     )
     assert f"at most {ENUMERABLE_STATES:,}" in pages["how-it-works.md"]
+    assert f"(of all {len(every_clause())}, those tried or promised)" in pages["formats.md"]
     assert sentence_with(pages["how-it-works.md"], AUDIT_EVERY, "After") == snapshot(
         "After every 100 mounts, and at the end, the scratch image is compared with its base *byte for byte*:"
     )

@@ -312,7 +312,7 @@ def every_clause() -> tuple[Clause, ...]:
         *orders(MODELLED_KINDS, MODELLED_KINDS),
         *IN_TURN,
         OWN_FIRST,
-        *durable(Call, WHATS),
+        *durable((*SYNCS, Call.RETURNED), WHATS),
     )
 
 
