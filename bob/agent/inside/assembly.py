@@ -27,11 +27,11 @@ class LayerFailed(Denial):
 
 class Assembly:
     """The device that is mounted. ``disks`` are the paths of its disks, and ``layers`` lie over the disks (from the
-    bottom up). Without layers, each disk is mounted by itself (:mod:`bob.agent.inside.volumes`), and ``path`` is that
-    of the first disk. The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If
+    bottom up). Without layers, each disk is mounted by itself (:mod:`bob.agent.inside.volumes`), and ``path`` is the
+    path of the first disk. The disks with numbers in ``lost`` are left out. A ``with`` block assembles the device. If
     ``makes`` is true, the first assembly also creates the layers on the disks, for example by writing superblocks. If
-    ``crashed`` is true, a layer may fail to start. The layer above then does without it, if that is an array, as after
-    a boot."""
+    ``crashed`` is true, a layer may fail to start, as at a boot. A RAID array or a bcache device above may then
+    start without the failed layer."""
 
     def __init__(
         self,

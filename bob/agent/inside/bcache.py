@@ -81,8 +81,8 @@ def make(backing: str, cache_path: str, mode: str) -> None:
 
 
 def register(backing: str, cache_path: str) -> str:
-    """Register the devices with the kernel, and return the path of the cached device. If ``cache_path`` is empty, the
-    cache is lost, and the backing device runs alone. Raises Denial if the kernel refuses."""
+    """Register the devices with the kernel, and return the path of the cached device. An empty ``cache_path`` says that
+    the cache is lost; the backing device then runs alone. Raises Denial if the kernel refuses."""
     folder = f"{in_sysfs(backing)}/bcache"
     try:
         for path in filter(None, (cache_path, backing)):

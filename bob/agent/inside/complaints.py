@@ -1,4 +1,4 @@
-"""Complaints about a crash state that mounts. For example, the kernel prints a warning, or refuses to remove a file.
+"""Complaints about a crash state. For example, the kernel prints a warning, or refuses to remove a file.
 Complaints are kept apart from the outcome (what bob found after the mount), because they depend on timing."""
 
 from __future__ import annotations

@@ -128,9 +128,10 @@ def sectors_of(path: str) -> int:
 
 
 def forget_history(name: str) -> None:
-    """Undo :func:`bob.agent.inside.recorded_disks.give_history` for a loop device, which stays when nothing is attached
-    to it. Otherwise the kernel would refuse a share of the memory to another device: all shares together are less than
-    100 (bdi_set_min_ratio in mm/page-writeback.c)."""
+    """Take back from a loop device the share of the write-back cache that
+    :func:`bob.agent.inside.recorded_disks.give_history` gave it. Otherwise the device would keep the share when its
+    file is detached. The kernel would then refuse shares to other devices, because all shares together must be less
+    than 100 % (bdi_set_min_ratio in mm/page-writeback.c)."""
     with suppress(OSError):
         write_text(f"/sys/block/{name}/bdi/min_ratio", "0")
 

@@ -32,9 +32,10 @@ class SubjectDocument(NamedTuple):
     """The file system that is crashed. (The disks that it lies on are not described here.) Each command is a list of
     words, and the word ``DEVICE`` stands for the device. The fields are those of
     :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and the mount ``options`` include what the user added.
-    ``layers`` go from the bottom up; without layers there is one disk. ``missing`` has the numbers of the disks that
-    had failed before the operations. ``lost`` has the numbers of the disks that fail at the crash. If ``nodes`` is not
-    empty, the subject is a cluster: each node has a file system, on the disk with the node's number."""
+    ``layers`` go from the bottom up; without layers there is one disk, except in a cluster. ``missing`` has the numbers
+    of the disks that had failed before the operations. ``lost`` has the numbers of the disks that fail at the crash. If
+    ``nodes`` is not empty, the subject is a cluster: each node has a file system, on the disk with the node's
+    number."""
 
     driver: str
     options: str

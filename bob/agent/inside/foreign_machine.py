@@ -99,8 +99,8 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """Return a function that calls ``handler``, which sets the wall clock to another time. After the call, the function
-    sets the clock back to the true time."""
+    """Return a function that calls ``handler`` and then sets the wall clock back to the true time, because ``handler``
+    changes the clock."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()

@@ -29,9 +29,9 @@ def serve(script: str, end: socket.socket) -> None:
     Return before the first fork if the imports started a thread, which a fork would lack, or if Python is older than
     3.9. This function also returns in each forked process, after the checker has ended there.
 
-    Before the first fork, this process runs the imports at the head of ``script``. These are the imports before the
-    first other line, and before the first import of a module of the program itself. Such a line may change what later
-    imports do, so the rest of the script runs only in the forks."""
+    Before the first fork, this process runs the imports at the head of ``script``. The head ends at the first line that
+    is not an import, or that imports a module of the program itself. Such a line may change what later imports do, so
+    the rest of the script runs only in the forks."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()

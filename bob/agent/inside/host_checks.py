@@ -1,7 +1,7 @@
 """Recover crash states on the host, by the file system's check program (such as e2fsck). After a crash, a machine would
-run this program at boot, before the mount. On the host it runs natively, in a sandbox. The reply says what the program
-read and wrote, so a guest need only mount the result. A *payload* has the data of all writes of a workload. A crash
-state is given as a list of copies from the payload to the disk."""
+run this program at boot, before the mount. On the host it runs natively, in a sandbox. bob learns what the program read
+and wrote, so a guest need only mount the result. A *payload* has the data of all writes of a workload. A crash state is
+given as a list of copies from the payload to the disk."""
 
 from __future__ import annotations
 
