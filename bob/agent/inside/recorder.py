@@ -185,10 +185,10 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record the program's workload on a copy of the base image ``base``. Afterwards, wait until the disks are quiet.
-    The reply is like that of :func:`record`. But the program may say by a write to a pipe that data is durable. So the
-    timeline also has the returns of all system calls that can write to a pipe. The reply's blob ends with the
-    workload's standard output and strace's output, and ``told`` and ``calls`` are their lengths. ``pipe`` is the inode
-    of the pipe that was the workload's standard output."""
+    The reply is like that of :func:`record`. The timeline also has the returns of system calls that can write to a
+    pipe: the program's output may report that data is durable. The reply's blob ends with the workload's standard
+    output and strace's output, and ``told`` and ``calls`` are their lengths. ``pipe`` is the inode of the pipe that was
+    the workload's standard output."""
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:

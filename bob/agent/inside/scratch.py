@@ -95,11 +95,11 @@ def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
 
 
 class Scratch:
-    """The scratch device, where bob builds and mounts crash states. Its content is the image ``work`` of ``over``. The
-    device is divided into disks, whose lengths in bytes are ``disks``, and ``layers`` (such as RAID) lie over the
-    disks. The disks with numbers in ``lost`` are left out. Traces, counts and the kernel's log observe the device.
-    Making the device takes as long as some mounts. So the crash states of several workloads use the same device, one
-    workload after the other."""
+    """The scratch device, where bob builds and mounts crash states. Its content is the image ``work`` of the
+    :class:`ScratchMedium` ``over``. The device is divided into disks, whose lengths in bytes are ``disks``, and
+    ``layers`` (such as RAID) lie over the disks. The disks with numbers in ``lost`` are left out. Traces, counts and
+    the kernel's log observe the device. Making the device takes as long as some mounts. So the crash states of several
+    workloads use the same device, one workload after the other."""
 
     def __init__(
         self,
@@ -162,8 +162,9 @@ class Scratch:
 
     @contextmanager
     def assembled(self) -> Iterator[None]:
-        """Assemble the layers during a ``with`` block. Reads of the assembled device are traced, too, because events
-        about readahead have block numbers of that device. Raises LayerFailed if a layer does not start."""
+        """Assemble the layers during a ``with`` block. If there are layers, also trace the reads of the device that
+        they make. Events about readahead name blocks of that device, and its reads show where these blocks are on the
+        disks. Raises LayerFailed if a layer does not start."""
         with self.assembly:
             if self.made_of[1] and self.everything is not None:
                 volume = kernel_device(os.stat(self.assembly.path).st_rdev)

@@ -37,9 +37,9 @@ class StateSession:
     """The crash states of one workload. A session has the base image, the floor (the writes that all states share), the
     payload (the data of all writes), and the distinct outcomes so far.
 
-    The host names ``stretches``, parts of the device whose content it wants to know after each mount. It also names the
-    sectors ``exempt``, such as the log, whose new content does not matter to it. Both are flat lists of first sector
-    and number of sectors.
+    The host names ``stretches``, parts of the device whose content it wants to know after each mount. It ignores other
+    writes into the sectors ``exempt``, such as the file system's log. Both are flat lists of first sector and number of
+    sectors.
 
     Four lists have an item for each state of the present request. ``traces`` has the pages of the trace of reads.
     ``sectors_read`` has the number of sectors that were read. (If ``scratch`` does not trace reads, both stay empty.)
@@ -253,8 +253,8 @@ def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
 
 
 def encode(outcome: StateOutcome, said: dict[str, str], encoded: dict[tuple[str, TreeEntry], str]) -> str:
-    """Return ``outcome`` as JSON, with sorted keys. ``said`` maps the error of a mount to the kernel's messages about
-    it. ``encoded`` has the JSON of entries that earlier calls encoded, by path and entry. Most entries are in many
+    """Return ``outcome`` as JSON, with sorted keys. ``said`` maps each mount error to the kernel's messages about that
+    error. ``encoded`` caches the JSON of each tree entry, by path and entry, because most entries are in many
     outcomes."""
     error, repaired, tree = outcome
     if error in said:

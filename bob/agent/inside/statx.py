@@ -1,5 +1,5 @@
-"""statx(2) and inode flags: all that is known of a name without reading the file. (Python itself has statx from 3.15
-on.)"""
+"""statx(2) and inode flags: all that bob can learn about a file without reading its data. (Python itself has statx from
+3.15 on.)"""
 
 from __future__ import annotations
 

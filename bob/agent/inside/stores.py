@@ -8,7 +8,7 @@ new line has the form of a ``pwrite64``::
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
 If the call itself may have changed the file, the new line follows the call's line, and includes what the call wrote. If
-bob watches a mapping, the line of that call has the name ``mapped`` instead of ``mmap``. Readers of the lines thus know
+bob watches a mapping, the line of its ``mmap`` call has the name ``mapped`` instead. Readers of the lines thus know
 which mappings bob does not watch. The order of stores is lost if two tasks store, or if one task stores while another
 one syncs. In both cases, bob stops watching the file, and writes the line of its mapping once more, with the name
 ``mmap``."""
@@ -97,8 +97,8 @@ class MappedFile:
 
 class StoreFilter:
     """A filter that adds lines for stores to strace's lines. strace may write the stack frames of a call on the lines
-    after the call's line. A new line that must follow the call must also follow these frames. Until then the new line
-    is in the list ``left``."""
+    after the call's line. A new line that must follow the call must also follow these frames. Such a line waits in the
+    list ``left`` until the line of a later call."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())

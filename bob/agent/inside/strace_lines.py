@@ -27,8 +27,8 @@ class Ahead:
     (``pipe`` is the path of a named pipe, which is made at the start of a ``with`` block.)
 
     strace writes the line of a call before it lets the program go on. This process and the program share a processor,
-    and this process has the highest priority there. So the process has handled the line when the program runs again.
-    """
+    and this process has the highest priority there. So the program runs again only after the process has handled the
+    line."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies

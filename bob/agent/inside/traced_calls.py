@@ -1,5 +1,5 @@
-"""The system calls that strace records. Some of these calls change something. If bob slows the program down
-(:mod:`bob.agent.inside.pacing`), the program waits after each of these changes."""
+"""The system calls that strace records. Some of them change files or make the kernel write to the disk. If bob slows
+the program down (:mod:`bob.agent.inside.pacing`), the program waits after each such call."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class TracedChanges:
 
     A call with a path counts even outside of ``root``, because bob does not resolve the path. A call on a descriptor
     counts if the descriptor's file is below ``root``, or if strace could not show the file's path. An open counts only
-    if it may create or truncate. A write into a pipe, such as the standard output, counts: it may report a store
-    through a mapping, which no call shows. The close of a file that was truncated and written counts, because file
-    systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
+    if it may create or truncate. A write into a pipe, such as the standard output, counts. It may be the program's
+    report of a change that no call shows: a store through a mapping. The close of a file that was truncated and written
+    counts, because file systems then write its data (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())

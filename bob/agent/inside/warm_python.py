@@ -25,7 +25,8 @@ so Python is started for each check."""
 
 
 class ForkedChecker:
-    """A checker that another process has forked. It is nevertheless a child of this process, which can wait for it."""
+    """A run of the checker in a process that a :class:`WarmPython` forked. That process is a child of the agent, which
+    can wait for it."""
 
     stderr = None
 
