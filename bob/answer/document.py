@@ -1,6 +1,7 @@
 """Write result documents (``bob.result/2``), and read these and older ones. A *subject* is a configuration of a file
-system, or a model. A document lists each recording of a subject once, in ``recordings``, with its crash states. An
-*answer* is a verdict on one claim (what each crash state should satisfy). Answers refer to a recording by its index."""
+system, or a model. A *recording* is one workload with the disk writes that bob recorded. A document lists each
+recording of a subject once, in ``recordings``, with its crash states. An *answer* is a verdict on one claim (what each
+crash state should satisfy). Answers refer to a recording by its index."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace

@@ -1,8 +1,8 @@
-"""Merge several results into one. They are about the columns of a matrix, about the batches of a search, or about a
-program in several configurations. A *subject* is a configuration of a file system, or a model. Subjects with the same
-name become one subject, with the recordings of all. An *answer* is a verdict on one claim (what each crash state should
-satisfy). Each *way* of an answer is one kind of crash state that breaks the claim. Its *evidence* says in a line what
-is wrong. A *witness* is a file with such a crash state."""
+"""Merge several results into one. Each result is about some columns of a table (configurations), about some workloads
+of a search, or about a program in some configurations. A *subject* is a configuration of a file system, or a model.
+Subjects with the same name become one subject, with the recordings of all. An *answer* is a verdict on one claim (what
+each crash state should satisfy). Each *way* of an answer is one kind of crash state that breaks the claim. Its
+*evidence* says in a line what is wrong. A *witness* is a file with such a crash state."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Convert results of older versions of bob to ``bob.result/2``. The older formats are ``bob.result/1`` (of a probe, a
-matrix or a search), ``bob.app/1`` (of a program) and ``bob.try/1`` (of ``bob try``). If a document is damaged, the
-conversion raises LookupError, TypeError, ValueError or AttributeError, or returns a document that is not a valid
-``bob.result/2``."""
+"""Convert results of older versions of bob to ``bob.result/2``. The older formats are ``bob.result/1`` (of
+``bob probe``, ``bob matrix`` or ``bob search``), ``bob.app/1`` (of a program) and ``bob.try/1`` (of ``bob try``). If a
+document is damaged, the conversion raises LookupError, TypeError, ValueError or AttributeError, or returns a document
+that is not a valid ``bob.result/2``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE = {"explored": 0, "legal_writes": 0, "legal_sectors": 0, "exhaustive": Non
 
 
 def of_table(document: Plain) -> dict[str, Any]:
-    """Return the result of a probe, a matrix or a search as a ``bob.result/2``."""
+    """Return the result of ``bob probe``, ``bob matrix`` or ``bob search`` as a ``bob.result/2``."""
     return {
         **{name: document[name] for name in ("run", "environment", "device_model")},
         "subjects": [_configuration(one) for one in document["configurations"]],

@@ -110,9 +110,10 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A tree of files that a model forbids, although a crash of a real file system leaves it. ``configuration`` names
-    the file system. ``clauses`` are the promises of the model that forbid the tree (empty: unknown which).
-    ``is_wrong`` is true if the model was derived from this file system. Then the model or bob is wrong."""
+    """A tree of files that a persistence model (a set of promises about crashes) forbids, although a crash of a real
+    file system leaves it. ``configuration`` names the file system. ``clauses`` are the promises of the model that
+    forbid the tree (empty: unknown which). ``is_wrong`` is true if the model was derived from this file system. Then
+    the model or bob is wrong."""
 
     configuration: str
     evidence: str
@@ -130,12 +131,12 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How much of a model was tried. ``tried`` counts crash states. A crash state is a set of micro-operations that
-    persisted, together with the output before the crash. A micro-operation puts one value into one place, such as a
-    name or a size. The set is closed: if a micro-operation in the set needs another one to persist first, that one is
-    in the set, too. ``is_all`` says that the model allows no other states. ``allowed`` is the number of all states that
-    it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has trees that real file
-    systems leave and the model forbids."""
+    """How many crash states a model allows, and how many of these bob tried (``tried``). A crash state is a set of
+    micro-operations that persisted, together with the output before the crash. A micro-operation puts one value into
+    one place, such as a name or a size. The set is closed: if a micro-operation in the set needs another one to persist
+    first, that one is in the set, too. ``is_all`` says that the model allows no other states. ``allowed`` is the number
+    of all states that it allows (None: not counted); it is only a lower bound unless ``is_counted``. ``missed`` has
+    trees that real file systems leave and the model forbids."""
 
     about: str
     operations: int

@@ -26,9 +26,9 @@ NodePresence = dict[int, bool]
 class Conflict:
     """A set of ``clauses`` (promises of a model) that together forbid an observation. If there is only one clause, the
     observation refutes it. If that clause is about two changes, it says that the first change persists only if the
-    second does. But in the observation the first change persisted, and the second is missing. ``there`` is the graph
-    node of the first change, and ``missing`` is the graph node of the second. If instead a single cell breaks the
-    clause, ``about`` names the cell, and both nodes stay None."""
+    second does. But in the observation the first change persisted, and the second is missing. ``there`` is a node of
+    the first change in the dependency graph (:class:`Graph`), and ``missing`` is one of the second change. If instead a
+    single cell breaks the clause, ``about`` names the cell, and both nodes stay None."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -157,8 +157,8 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
     """Return which graph nodes have persisted and which have not, as far as the observation proves it without a clause
-    of a model. Also return a map from clauses to names of cells. Every possible reading of such a cell breaks its
-    clause."""
+    of a model. Also return a map. It maps a clause to the name of a cell if every possible reading of this cell
+    breaks the clause."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -183,8 +183,8 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
     """Return a conflict for each of the ``promised`` clauses that the observation refutes by itself. To refute a
     clause, an observation must leave no doubt which of the clause's changes persisted.
 
-    A forbidden observation may also be ambiguous: only several clauses together forbid it. If so, the result is empty;
-    see :func:`forbidding`."""
+    If only several clauses together forbid the observation, the result is empty; :func:`forbidding` finds these
+    clauses."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised

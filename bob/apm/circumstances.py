@@ -44,9 +44,8 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
 
     The reasons are facts about file systems. A sync of a file writes all of it. A sync of another file may commit names
     of a file without its data. A sync of everything writes data first. A file that replaces another file is written at
-    once (ext4_alloc_da_blocks). If a transaction is open while a file grows, the new data may be written only after the
-    transaction commits.
-    """
+    once (ext4_alloc_da_blocks). A transaction that is open while a file grows may commit before the new data is
+    written."""
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})

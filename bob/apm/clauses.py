@@ -299,9 +299,9 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives from observations, in the order of a model file. The result lacks
-    ``JOURNALED`` and ``SYNCED``, two clauses about a journal of metadata. Each order has two variants, and the result
-    has only the variant without ``unless_synced``."""
+    """Return all clauses that bob derives from observations, sorted as in a model file. The result lacks ``JOURNALED``
+    and ``SYNCED``, two clauses about a journal of metadata. Each order (:class:`Ordered`) has two variants, and the
+    result has only the variant without ``unless_synced``."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -368,8 +368,8 @@ def without_exception(clause: Clause) -> Clause:
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
     """Return the ``promised`` clauses that also hold for a file whose changes the file system has written into a log.
-    The result leaves out each order between two changes of one file whose later change affects a name. Only
-    :data:`OWN_FIRST` extends such orders to files in a log, and ``promised`` must not contain this clause."""
+    The result leaves out each order between two changes of one file if the later change affects a name. Such
+    orders hold for a file in a log only with the clause :data:`OWN_FIRST`, which ``promised`` must not contain."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
