@@ -62,9 +62,9 @@ class Look:
     numbers its inodes anew at each mount. The reader then gives 0 as each inode number.
 
     If ``closely`` is true, the reader also reads the root directory, and all times, flags and the number of blocks of
-    each inode. In files longer than :data:`LONGEST`, it skips holes. It reads the order of names in a directory, too,
-    and stores that order in the field that has the target of a symbolic link. It leaves out only the file system's own
-    names, such as lost+found.
+    each inode. In files longer than :data:`LONGEST`, it skips holes. It also reads the order of the names in each
+    directory. The directory's entry has this order in the place of a symbolic link's target. The reader leaves out only
+    the file system's own names, such as lost+found.
     """
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
@@ -80,8 +80,9 @@ class Look:
         or a time that this mount set."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return the entry of every name below the root. If a time stamp in an inode is not before ``since`` (ns), the
-        recovery or this reader has set it, and the entry says so. ``since`` defaults to the time of this call."""
+        """Return the entry of every name below the root. If ``closely`` is true, each entry names the time stamps that
+        are not before ``since`` (ns), because the recovery or this reader has set them. ``since`` defaults to the time
+        of this call."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:

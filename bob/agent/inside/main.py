@@ -1,4 +1,4 @@
-"""The agent's entry: requests on standard input, replies on standard output."""
+"""The agent's entry point: requests on standard input, replies on standard output."""
 
 from __future__ import annotations
 

@@ -139,8 +139,8 @@ def checksum(block: bytes) -> int:
 
 def assemble(name: str, disks: Sequence[str]) -> str:
     """Assemble the array ``name`` from the superblocks on ``disks``, and return its path. The array does not begin a
-    resync before the first write. So if the caller freezes resyncs before it writes to the array, the kernel writes
-    nothing to the disks of its own accord. Raises Denial with the kernel's message."""
+    resync before the first write. So if the caller freezes resyncs before its first write to the array, the kernel
+    writes nothing to the disks of its own accord. Raises Denial with the kernel's message."""
     if not os.path.isdir(PARAMETERS):
         run_anyhow(["modprobe", "--quiet", "md_mod"], "")
     _name_array(name)

@@ -71,8 +71,8 @@ class ScratchMedium:
         self._loaded = name
 
     def adopt(self, name: str) -> Runs:
-        """Make the present content of ``work`` the base image ``name``. Return the runs of sectors where it differs
-        from a medium full of ``cell``. The caller must not have loaded another base image."""
+        """Make the present content of ``work`` the base image ``name``. Return the runs of sectors where this content
+        differs from a medium full of ``cell``. The caller must not have loaded another base image."""
         runs = differing(self.work, self.stale.address)
         self.pristine.copy(self.work, runs)
         self._loaded, self._written = name, runs

@@ -57,12 +57,12 @@ class KernelLog:
 
 
 def node_place(number: int) -> str:
-    """Return the directory of a cluster's node. A node is one member of the cluster, and nodes count from 0."""
+    """Return the mount point of a node's file system. A node is one member of a cluster, and nodes count from 0."""
     return f"{ROOT}/n{number}"
 
 
 class Mount:
-    """A mount(2) at the path ``at`` that can be repeated. ``options`` has mount options, separated by commas. ``more``
+    """A repeatable mount(2) at the path ``at``. ``options`` has mount options, separated by commas. ``more``
     has further flags of mount(2) by name, such as noatime."""
 
     def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = (), at: str = ROOT) -> None:

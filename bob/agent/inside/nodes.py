@@ -69,8 +69,8 @@ def with_nodes(
     not answer, the returned command starts it again, up to ``starts`` times in all. If it never answers, the command
     ends with the code UNAVAILABLE.
 
-    If a node is late, it starts when the others are ready, so that another node leads. If the others do not get ready,
-    it starts then, and they get the same time again."""
+    If a node is late, it starts when the others are ready, so that another node leads. If the others are not ready in
+    time, the late node starts all the same, and the cluster gets the same time again."""
     os.makedirs(LOGS, exist_ok=True)
     for name in os.listdir(LOGS):
         os.unlink(f"{LOGS}/{name}")

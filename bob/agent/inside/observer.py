@@ -79,7 +79,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
     the payload, number of sectors). ``blob`` has data to append to the payload.
 
     In the reply, ``outcomes[i]`` is the number of the outcome of state i, and ``new_outcomes`` has, as JSON, the
-    outcomes that appear here for the first time. The reply's blob has new chunks of files, and then the traces of
+    outcomes that no earlier reply of this session had. The reply's blob has new chunks of files, and then the traces of
     reads; ``chunks`` and ``traces`` have their lengths. ``complaints[i]`` is the number of the complaint about state i
     (0: the kernel did not complain), and ``new_complaints`` has pairs of kind and words.
 
@@ -145,7 +145,8 @@ def check_program(states: list[list[int]], told: list[str], spoilers: list[str],
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
-    """Return the image of one crash state before its mount, as differences from a device that was never written to."""
+    """Return the image of one crash state before its mount, as differences from a device that was never written to.
+    ``runs`` is the state, as in :func:`observe`."""
     under_way = _extended(blob)
     under_way.write(runs)
     work = under_way.medium.work

@@ -1,6 +1,6 @@
-"""Perform logical operations by plain system calls, as a program would: open the file, act on it, close it. If a path
-lacks a slash, it is a *handle*. A handle is the name of an open file: an earlier operation opened the file, and left it
-open."""
+"""Perform a workload's logical operations, such as ``write /a 0 4096``, by plain system calls, as a program would: open
+the file, act on it, close it. If a path lacks a slash, it is a *handle*. A handle is the name of an open file: an
+earlier operation opened the file, and left it open."""
 
 from __future__ import annotations
 

@@ -52,9 +52,8 @@ def stay_on_host() -> None:
 
 
 class Drain(threading.Thread):
-    """A thread that reads a pipe to its end, so that the writer never waits. It keeps only the last ``most`` bytes (0:
-    all). If it has read more than ``limit`` bytes (0: no limit), it sets ``is_full`` and stops reading; then the writer
-    waits for ever."""
+    """A thread that reads a pipe to its end, and keeps only the last ``most`` bytes (0: all). If it has read more than
+    ``limit`` bytes (0: no limit), it sets ``is_full`` and stops reading. From then on, the writer waits."""
 
     def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
         super().__init__(daemon=True)

@@ -111,7 +111,7 @@ def _read(path: str) -> bytes:
 
 
 def directories() -> list[str]:
-    """Return the directories with the program's files: one, or one for each node of a cluster."""
+    """Return the directories of the file systems under test: one, or one for each node of a cluster."""
     return [ROOT] if nodes is None else [node_place(number) for number in range(nodes.number)]
 
 

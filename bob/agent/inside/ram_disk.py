@@ -1,7 +1,8 @@
 """A disk in the guest's memory. It completes a bio on submission, while a loop device hands each bio to a kernel
 thread. The kernel's command line (``memmap=``, bob/guest/domain_xml.py) sets the memory aside for the kernel's driver
-of persistent memory (pmem), and the agent maps the same memory. A linear device-mapper target lies over pmem. The
-target counts sectors, and turns each read into a bio, while pmem alone may read without a bio (``rw_page``)."""
+of persistent memory (pmem), and the agent maps the same memory. A linear device-mapper target lies over pmem. This
+target counts sectors, and turns each read into a bio. pmem alone may read without a bio (``rw_page``), and the kernel's
+trace would lack such a read."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ _forbidden = False
 
 
 def forbid() -> None:
-    """Use no set-aside memory for disks from now on. This is for a machine that bob did not boot: others there use the
-    memory that its kernel has set aside."""
+    """Use no set-aside memory for disks from now on. The agent calls this on a machine that bob did not boot,
+    because other programs there may use that memory."""
     global _forbidden
     _forbidden = True
 

@@ -76,16 +76,17 @@ class LoggedDisk:
 
 def give_history(device: int, devices: int = 1) -> None:
     """Make the kernel treat a device as one that was already written to. Otherwise the device's background threshold is
-    zero, and the flusher would write dirty data after 5 s rather than 30 s. That would hide ordering violations. There
-    are ``devices`` such devices, and the kernel refuses shares that are 100 % together."""
+    zero, and the flusher would write dirty data after 5 s rather than 30 s. That would hide ordering violations. This
+    function gives the device a minimum share of the dirty pages (``min_ratio``). ``devices`` devices get equal shares,
+    and the kernel refuses shares that are 100 % together."""
     write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", str(100 // (devices + 1)))
 
 
 class RecordedDisks:
     """The recorded disks. They lie one after the other in the file ``work``, and have the given ``lengths`` (bytes).
-    ``layers``, such as RAID, lie over the disks, but do not get the disks with numbers in ``lost``. ``crashed`` says
-    that a crash came before (:class:`Assembly`). If ``completion`` is ``prompt``, a disk completes a write at once;
-    otherwise it completes the write as late as it can (late_disk.py)."""
+    ``layers``, such as RAID, lie over the disks, but do not get the disks with numbers in ``lost``. If ``crashed`` is
+    true, a layer may fail to start, as after a crash (:class:`Assembly`). If ``completion`` is ``prompt``, a disk
+    completes a write at once; otherwise it completes the write as late as it can (late_disk.py)."""
 
     def __init__(
         self,
