@@ -19,9 +19,9 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """One explanation of a hole in a file. Appends that write this place also make the file reach over it, in other
-    micro-operations. By this explanation, those in ``lost`` did not persist, and the rest did. ``breaks`` has, for each
-    fill (zeros or stale data), the clauses that are broken if the hole shows this fill."""
+    """One explanation of a hole in a file. Each append that writes this place also has micro-operations that set a size
+    beyond it. By this explanation, the size changes in ``lost`` did not persist, and the other size changes did.
+    ``breaks`` has, for each fill (zeros or stale data), the clauses that are broken if the hole shows this fill."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -30,9 +30,9 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece of a file without its data. ``kind`` is the kind of the first change that writes the piece, or that grows
-    the file over it. An append that writes the piece also makes the file reach over it, in other micro-operations.
-    ``sizes`` groups these by the part of the append (such as its last block) that the piece belongs to. The group
-    ANYWHERE has all of them."""
+    the file over it. An append that writes the piece also has micro-operations that set a size beyond it. ``sizes``
+    groups these micro-operations by the part of the append (such as its last block) that the piece belongs to. The
+    group ANYWHERE has all of them."""
 
     kind: ChangeKind | None
     sizes: Mapping[AppendPart, frozenset[int]]

@@ -36,7 +36,8 @@ class ChangeRow(Document, frozen=True):
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
     """The states that a model allows for a workload. `bob apm states` prints this document. Each of ``states`` is a
-    tree as lines of text. ``dependencies[i]`` lists the micro-operations that micro-operation i needs."""
+    tree as lines of text. ``dependencies[i]`` lists the micro-operations that must have persisted if micro-operation i
+    has persisted."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -70,8 +71,8 @@ class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-comp
 class ProgramChange(Document, frozen=True):
     """The effect of a changed model on the answer about a program. ``safety`` says whether the program is safe, first
     under the old model and then under the changed one. ``all`` says for both models whether bob tried all crash states
-    that the model allows. Three fields list vulnerabilities of the program, each as a sentence (its evidence). Those in
-    ``added`` are new under the changed model, those in ``mended`` are gone, and those in ``kept`` stay."""
+    that the model allows. Three fields list vulnerabilities of the program, each as a sentence. Those in ``added``
+    are new under the changed model, those in ``mended`` are gone, and those in ``kept`` stay."""
 
     program: str
     safety: tuple[str, str]

@@ -93,8 +93,9 @@ class Growth:
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether a micro-operation of the append writes data to a place that the file had before a truncation.
-        The result is False if the block of this place begins in the append."""
+        """Return whether a micro-operation of the append writes data to a place that was inside the file before an
+        earlier truncation. The result is False if the whole block of this place lies behind the end that the file had
+        before the append."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
@@ -106,10 +107,10 @@ class Workings:
     each file, pairs of a size and the micro-operation that sets this size. ``pieces`` has the data cells of each file
     by offset. ``freed`` has the files that are removed, replaced or truncated.
 
-    Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes of
-    each file or directory up to the last call that syncs it (but not the whole file system). ``logged`` has changes
-    that may persist before other changes, because btrfs writes the changes of synced files into a log. ``memory`` is a
-    cache."""
+    Three fields name changes by their index in ``changes``. ``grown`` has the appends. ``asked`` has the changes whose
+    file or directory is synced by the same or a later call. (A sync of the whole file system does not count.)
+    ``logged`` has changes that may persist before other changes, because btrfs writes the changes of synced files into
+    a log. ``memory`` is a cache."""
 
     history: History
     places: NamePlaces

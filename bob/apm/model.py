@@ -1,6 +1,6 @@
 """A model of the states that a file system may leave after a crash. It has *clauses*. A clause is one promise about
-crash states. For each clause, it has the results of the clause's tests, and whether the model promises the clause.
-Models are stored as ``bob.apm/1`` (docs/formats.md)."""
+crash states. For each clause, the model stores the results of the tests, and whether the clause is promised. Models are
+stored as ``bob.apm/1`` (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. ``there`` and ``missing`` are numbers of operations. The clause promises
-    that the operation ``missing`` persists before any part of the operation ``there``. (If the clause is about
-    durability: before the operation ``there`` returns.) In the crash state, a part of ``there`` persisted (or ``there``
-    had returned), but a part of ``missing`` did not. Both numbers are None if the clause is not about two operations,
-    for example because it forbids stale data.
+    """The crash state that refutes a clause. ``there`` and ``missing`` are numbers of operations. A clause about order
+    promises that the operation ``missing`` persists before any part of the operation ``there``. A clause about
+    durability promises that ``missing`` persists before ``there`` returns. In the crash state, a part of ``there``
+    persisted (or ``there`` had returned), but a part of ``missing`` did not. Both numbers are None if the clause is not
+    about two operations, for example because it forbids stale data.
 
     If ``alone`` is false, no single clause forbids the state, but several clauses together do. ``witness`` is the path
     of a file with the state, relative to the model's file."""
@@ -58,9 +58,9 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """The knowledge about one clause. ``workloads`` and ``states`` are the numbers of workloads and of legal crash
-    states that tested it. ``exhaustive`` counts only the workloads for which bob knows what a mount of every legal
-    state shows. ``reason`` says why the model does not promise the clause."""
+    """The knowledge about one clause. ``workloads`` and ``states`` are the numbers of workloads and of *legal* crash
+    states (those that the disk may leave) that tested it. ``exhaustive`` counts only the workloads for which bob knows
+    what a mount of every legal state shows. ``reason`` says why the model does not promise the clause."""
 
     clause: Clause
     status: ClauseStatus

@@ -1,9 +1,10 @@
 """Enumerate the crash states that a persistence model allows. A workload is split into *micro-operations*. Each
 persists as a whole or not at all. A crash state is a set of micro-operations. The set is stored as a bit mask: bit i
-stands for micro-operation i. A set is *closed* if it has everything that its members need in the model. First come the
-states that ALICE tries (OSDI'14, section 4.3). These states are of three kinds. In the first kind, exactly the first
-calls of the program persisted. In the second kind, a part of the next call persisted, too. In the third kind, one of
-the first calls did not persist. Then come all other states."""
+stands for micro-operation i. A micro-operation *needs* another one if the model allows it to persist only when the
+other has persisted, too. A set is *closed* if it has everything that its members need. First come the states that ALICE
+tries (OSDI'14, section 4.3). These states are of three kinds. In the first kind, the first k calls of the program
+persisted, and nothing else. In the second kind, a part of the next call persisted, too. In the third kind, one of the
+first k calls did not persist. Then come all other states."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from bob.observe.observation import Node
 
 
 class CrashStage(StrEnum):
-    """The reason why bob tries a crash. PREFIX: exactly the first calls of the program persisted. SPLIT: the first
-    calls persisted, and a part of the next call. WITHOUT: the first calls persisted, except for one of them. LEAST: as
-    little persisted as the model allows. FURTHER: any other set persisted."""
+    """The reason why bob tries a crash. PREFIX: the first k calls of the program persisted, and nothing else. SPLIT:
+    the first k calls persisted, and a part of the next call. WITHOUT: the first k calls persisted, except for one of
+    them. LEAST: as little persisted as the model allows. FURTHER: any other set persisted."""
 
     PREFIX = "prefix"
     SPLIT = "split"
@@ -207,10 +208,10 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
     """All crash states between the return of operation ``returned`` and the next return. A crash state is the set of
-    micro-operations that persisted. ``base``, ``free`` and ``must`` are sets of micro-operations, too. A crash state of
-    this interval has all members of ``base``, but may lack members of ``free``. ``must`` is 0 for the first interval,
-    and if operation ``returned`` wrote output. Otherwise a crash state of this interval also has at least one member of
-    ``must``. (Without one, it belongs to the interval before, which has the same output.)"""
+    micro-operations that persisted. ``base``, ``free`` and ``must`` are sets of micro-operations, too (as bit masks). A
+    crash state of this interval has all members of ``base``, but may lack members of ``free``. ``must`` is empty for
+    the first interval, and if operation ``returned`` wrote output. Otherwise a crash state of this interval also has at
+    least one member of ``must``. (Without one, it belongs to the interval before, which has the same output.)"""
 
     returned: int
     base: int

@@ -36,7 +36,8 @@ def page(model: Model, picture: str = "", folder: str = "", home: str = "", docu
 
 
 def text(model: Model) -> str:
-    """Return a model as Markdown. The matrices in it only mark each clause: they lack the evidence against it."""
+    """Return a model as Markdown. Its matrices (tables of clauses) show a mark for each clause, but not the evidence
+    against the clause."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))
