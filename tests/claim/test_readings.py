@@ -25,7 +25,7 @@ def test_a_later_judgement_reads_only_what_is_new(monkeypatch: pytest.MonkeyPatc
     states = [(state, outcome) for outcome, state in enumerate(points)]
     first, every = (samples.observed(*states[:count], found=FOUND[:count]) for count in (3, 5))
     readings = OutcomeReadings.of(case)
-    shown = evidence_states(case, readings, PROPERTIES, first)
+    shown = evidence_states(PROPERTIES, JudgedCase.of(case, first, readings))
     assert shown, "this is not an empty test"
     assert len(read) == 2, "the state that does not mount has nothing to read"
 
