@@ -28,8 +28,9 @@ def judged_states(coverage: States, states: Sequence[ExploredState], mounting: C
     """Return ``coverage`` without the explored states that do not mount. ``mounting`` has the outcomes of
     the states that mount. An outcome is the index of an observation (what the mount of a crash state showed).
 
-    If a state without torn writes does not mount, ``exhaustive`` becomes None. If only torn states do not mount,
-    ``"sectors"`` becomes ``"writes"``."""
+    The field ``exhaustive`` of the result is None if a state of whole writes does not mount. If only torn states do not
+    mount, the field changes from ``"sectors"`` (bob explored every state) to ``"writes"`` (every state of whole
+    writes)."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

@@ -28,8 +28,8 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if the table ``expected`` lacks all cells that ``requests`` ask for. A cell is one property of
-    one configuration."""
+    """Raise UsageError if the table ``expected`` has none of the cells that ``requests`` ask for. A cell is one
+    property of one configuration."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -99,8 +99,8 @@ def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``junit_file`` (if given). On GitHub, annotate each point (the answer to one question) that failed or is
-    unknown. A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
+    """Write ``junit_file`` (if given). On GitHub, annotate each point (a test case of JUnit) that failed or is unknown.
+    A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
     if junit_file is not None:
         write_text(junit_file, to_junit(suites), "--junit")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]

@@ -168,8 +168,8 @@ def _give_up_full_output() -> None:
 
 
 def drop(stream: IO[str]) -> None:
-    """Discard all further output to ``stream``. Otherwise Python, when it exits, fails to flush the stream, complains,
-    and sets another exit code."""
+    """Discard all further output to ``stream``, which takes no more, for example because its reader has gone. Otherwise
+    Python, when it exits, would fail to flush the stream, complain, and set another exit code."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -47,8 +47,8 @@ class ResultKind(Enum):
 
 
 def kind_of(saved: Sequence[Saved]) -> ResultKind:
-    """Return the kind of the results ``saved``: tables of properties, answers to a quick question, or results of one
-    program or of several programs."""
+    """Return the kind of the results ``saved``: tables of properties, answers to a quick question (`bob try`), or
+    results of one program or of several programs."""
     first = saved[0].result
     if first.program is not None:
         return ResultKind.PROGRAM if len(saved) == 1 else ResultKind.PROGRAMS
@@ -56,8 +56,8 @@ def kind_of(saved: Sequence[Saved]) -> ResultKind:
 
 
 def format_of(output: Destination | None) -> str:
-    """Return the format that belongs to the ending of ``output``, or "table" if none does. Raise UsageError for the
-    ending of a format that bob cannot write."""
+    """Return the format that belongs to the ending of ``output``: SITE for a directory, and "table" for an unknown
+    ending or for None. Raise UsageError for an ending such as ``.pdf``, which bob knows but cannot write."""
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""

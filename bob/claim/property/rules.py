@@ -1,5 +1,5 @@
-"""Properties, and when an observation violates one. A *question* is a property, applied to certain operations of a
-workload. Each property is a row in a table of results.
+"""Properties, and when an observation (what the mount of a crash state showed) violates one. A *question* is a
+property, applied to certain operations of a workload. Each property is a row in a table of results.
 
 * Atomicity of k: the effect of k is never partial.
 * Prefix: an append leaves nothing, all, or a prefix of whole blocks.
@@ -7,8 +7,8 @@ workload. Each property is a row in a table of results.
 * Durability of k after a call: if the call returned before the crash, k's effect is there in full.
 * Collateral: everything that no operation was to change is as it was. If such damage has a single suspect (an operation
   that may have done it), and an atomicity property is about that operation, the damage breaks atomicity instead. A
-  half-done effect breaks Collateral, too, if several operations may have left it and no single atomicity property is
-  about all of them."""
+  half-done effect breaks Collateral if bob cannot tell which of several operations left it, and these operations have
+  different atomicity properties."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -103,9 +103,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A breach of a property: an observation does not fulfil ``question``. ``evidence`` says so in one line. ``wrong``
-    is the account of the incomplete operation, or the damage. ``accounts`` has the facts about each operation of the
-    question."""
+    """A breach of a property: an observation does not fulfil ``question``. ``evidence`` says so in one line.
+    ``accounts`` has one account (the facts about an operation) for each operation of the question. ``wrong`` is the
+    account of an operation that is not there in full, or it is damage."""
 
     question: Question
     evidence: str

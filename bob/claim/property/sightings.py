@@ -1,4 +1,4 @@
-"""The files and directories that the names in an observation lead to.
+"""The files and directories behind the names in an observation (what the mount of a crash state showed).
 
 A name is a *place*: a pair *(directory, base name)*. The directory is a number, not a path, so a move of a directory
 does not change the names in it. Several files and directories (*things*) of the workload may have had the same name,
@@ -180,8 +180,8 @@ class Sightings:
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Return whether ``path`` is a stray name. The directory that contains it is possibly one of the workload's,
-        but nothing in the workload ever had this name there."""
+        """Return whether ``path`` is a stray name: its directory may be one of the workload's, but the workload
+        never had this name there."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:

@@ -1,5 +1,5 @@
 """A classification of operations for Table 1 (bob's main table of properties). It distinguishes overwrites, appends
-and directory operations. Each write also has a span."""
+and directory operations. Each write has a *span*, which says whether it stays inside one sector or one block."""
 
 from dataclasses import dataclass
 from enum import StrEnum

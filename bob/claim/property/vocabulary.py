@@ -36,7 +36,7 @@ class What(StrEnum):
     stands for the return of any operation. Then a part such as ``data`` belongs to all files.
 
     Three parts occur only in names of rows, not of clauses: ``new-entries``, ``moved-entries`` and ``everything``.
-    ``moved-entries`` are the names in a directory that changed by a rename, a link or a removal."""
+    ``moved-entries`` are the names that a rename, a link or a removal changed in the directory that the call syncs."""
 
     DATA = "data"
     SIZE = "size"
@@ -70,8 +70,7 @@ def row_of_today(name: str) -> str:
 
 
 def clause_of_today(name: str) -> str:
-    """Return the name of a clause in today's words, from a ``name`` that may have older words. Return any other text
-    unchanged."""
+    """Return the current name of a clause. If ``name`` is not an older name of a clause, return ``name`` itself."""
     form, *rest = name.split(" ")
     if form != "durable" or not rest:
         return name
