@@ -15,8 +15,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of files that some call syncs only in part, for example by sync_file_range or by a write with
-    O_SYNC. That call may be the operation that makes the change, or a later one."""
+    """Return each change of a file if a call syncs only a range of this file. The call may be the operation that makes
+    the change, or a later one. Examples are sync_file_range and a write with O_SYNC."""
     last: dict[int | None, int] = {None: 0}  # by file: the last operation that syncs only a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -61,10 +61,10 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that btrfs may write into the log of another file. First, these are all changes of a file or
-    directory after its first sync. Second, if one of them is a link, unlink or rename, all changes in its directories
-    count, too. Third, if a new directory is in one of these directories, all changes in the new directory count, too
-    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    """Return the changes that may persist before other changes, because btrfs may write them into its log. First, all
+    changes of a file or directory after its first sync count. Second, if such a change is a link, unlink or rename, all
+    changes in the directories with a name of its file count. Third, if one of these directories gets a new directory,
+    all changes in the new directory count (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)
@@ -82,7 +82,8 @@ def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: OperationChange) -> bool:
-    """Return whether an operation after ``change`` syncs a single file or directory, whichever it is."""
+    """Return whether an operation after ``change`` syncs any single file or directory. ``change`` need not have
+    changed this file or directory."""
     return any(number > change.number for number, _operation, _thing in _calls(history, finish, change.number))
 
 

@@ -65,8 +65,8 @@ def _count(promised: Set[Clause], together: Sequence[ObservedCase], limit: int) 
 
 
 def in_blocks(graph: Graph) -> Graph:
-    """Return ``graph`` with more dependencies: the parts of one change in one block need each other, as on a disk that
-    never tears a block."""
+    """Return ``graph`` with more dependencies: if a change writes several sectors of one block, they persist only
+    together. This is so on a disk that never tears a block."""
     blocks: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for at, operation in enumerate(graph.workings.operations):
         if isinstance(operation.cell, DataCell):

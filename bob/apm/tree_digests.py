@@ -1,7 +1,7 @@
 """Compute digests of the trees that sets of micro-operations (bit masks) leave. A *micro-operation* persists as a whole
 or not at all. A *hole* is a part of a file whose data did not persist. A crash may leave zeros or stale data (old
-contents of blocks) there. The digest of a file has its size and the sum of the hashes of its sectors, modulo 2**128. If
-a tree differs only a little from the last tree, bob updates the sums of the last tree, which takes little time."""
+contents of blocks) there. The digest of a file has its size and the sum of the hashes of its sectors, modulo 2**128. To
+save time, bob computes these sums from the sums that it has of a similar tree."""
 
 from __future__ import annotations
 

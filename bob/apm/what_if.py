@@ -37,8 +37,8 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """The clauses of the new model that are weaker than in the old model. Such a clause still promises an order of
-        two changes, but a sync may now break the order."""
+        """The clauses of the new model that replace stronger clauses of the old model. Such a clause still promises an
+        order of two changes. But now a sync of the later change may persist it before the earlier change."""
         return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 
@@ -106,8 +106,8 @@ def _saying_more(clause: Clause) -> tuple[Clause, ...]:
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return the names of ``clauses`` as a list of a few patterns, which :func:`clauses.matching` understands. If
-    clauses differ only in one word, one pattern has the different words as alternatives."""
+    """Return a few patterns that together stand for the names of ``clauses`` (see the module). If clauses differ only
+    in one word, one pattern has the different words as alternatives."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()

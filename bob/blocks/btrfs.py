@@ -69,8 +69,8 @@ class Btrfs:
         return found + _tree_part(blocks)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Update the extents of files from the leaves in the write, and the chunks from its superblock. The write is
-        now on the medium."""
+        """Learn from a write that is now on the device. The leaves in the write show the blocks of files. If the
+        write is the primary superblock and has a new root of the chunk tree, bob reads the chunks again."""
         for leaf in self._leaves:
             if int.from_bytes(leaf[88:96], "little") == form.FS_TREE:
                 self._learn(index, leaf_items(leaf))

@@ -43,14 +43,16 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """Return the part for a file's block without data of the workload. The part is named "zeros" if all bytes
-    ``written`` to the block are zero, and otherwise "data block". ``place`` is the number of the block."""
+    """Return the part of a write that consists of one block of a file, without data of the workload. The part is named
+    "zeros" if all bytes ``written`` to the block are zero, and otherwise "data block". ``place`` is the number of the
+    block."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 
 def owned_part(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """Return a part with the name of a block whose content bob does not recognise. The name says what role the block
-    has in the file that owns it."""
+    """Return the part of a write that consists of ``piece``, one block whose content bob does not recognise. The part
+    is named after the block's role in the file that owns the block. If ``owner`` is None, the part
+    remains unknown."""
     if owner is not None and owner.role == "data":
         return rest_part(piece.written, piece.block)
     return owned(unknown(piece.block), owner)

@@ -31,8 +31,8 @@ def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
 
 
 def is_index(block: bytes) -> bool:
-    """Return whether a block is a root or node of a hashed directory's index. The content of such a block looks like a
-    chain of directory entries."""
+    """Return whether a block is a root or node of a hashed directory's index. :func:`entries` cannot tell such a block
+    from an ordinary directory block."""
     first = _DIRENT.unpack_from(block)
     if first[0] == 0 and first[1] == len(block) and not first[2]:
         counts = form.DX_COUNT_LIMIT.parse(block[form.DX_NODE_AT :])

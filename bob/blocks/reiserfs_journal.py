@@ -12,7 +12,8 @@ from bob.blocks.parts import WritePart, journal
 
 class ReiserfsJournal:
     """The journal of one file system. It has ``size`` blocks, beginning with block ``first``. The journal's header is
-    in the next block after these. ``read`` returns the content of any block of the file system."""
+    in the next block after these. The argument ``read`` is a function that returns the content of a
+    block of the file system."""
 
     def __init__(self, first: int, size: int, read: Callable[[int], bytes]) -> None:
         self._first, self._size = first, size

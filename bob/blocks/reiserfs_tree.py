@@ -18,8 +18,8 @@ _MOST_NODES = 1 << 14
 
 
 def level_of(block: bytes) -> int:
-    """Return the level of a tree node (1 for a leaf), or 0 for other blocks, as is_leaf and is_internal of stree.c
-    do."""
+    """Return the level of a tree node (1 for a leaf), or 0 if the block is not a node. The checks are those of
+    is_leaf and is_internal in the kernel (stree.c)."""
     head = form.BLOCK_HEAD.parse(block[: form.BLOCK_HEAD_BYTES].ljust(form.BLOCK_HEAD_BYTES, b"\0"))
     if not form.LEAF_LEVEL <= head.level <= form.HIGHEST_LEVEL or head.free_space > len(block):
         return 0
