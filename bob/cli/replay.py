@@ -108,9 +108,9 @@ def replay(
 
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
-    """Update each witness whose violation showed at every mount: write into it what the replay found. If one of
-    ``witnesses`` is a folder, also copy the evidence of its witnesses into its result files. ``done`` has the results
-    of all replays."""
+    """Update each witness whose violation showed at every mount: write into it what the replay found. For each run
+    directory among ``witnesses``, also update the result files: they quote the evidence (a line of text) of the run's
+    witnesses. ``done`` has the results of all replays."""
     from bob.witness import bundle
     from bob.witness.document import updated
     from bob.witness.results import tell_results

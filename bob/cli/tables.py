@@ -58,12 +58,11 @@ def make_table(
     systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
 ) -> Exit:
-    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. ``verb`` is the name of the command, such
-    as "probe". Print the table, and the changes between kernels.
+    """Probe ``configurations`` on each kernel in turn. If the user gave --resume, call ``resume`` instead. Print the
+    table, and the changes between kernels. ``verb`` is the name of the command, such as "probe".
 
-    bob calls ``probe`` once for each kernel, with a request for the first configuration. If there are several
-    configurations, the call must probe all of them. Each kernel must have the modules and packages that ``systems``
-    need."""
+    bob calls ``probe`` once for each kernel. The request in this call names only the first configuration; ``probe``
+    must add the others itself. Each kernel must have the modules and packages that ``systems`` need."""
     delivery, guests = options.delivery, options.guests
 
     def ask(configuration: Subject, image: str) -> ProbeRequest:

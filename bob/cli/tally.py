@@ -29,9 +29,9 @@ class _TallySample:
 class Tally:
     """The counts of a running probe, for the display. It is not thread-safe.
 
-    Progress is measured in workloads. Half of the guests (virtual machines) record workloads, while the others observe
-    them. A *try* is one crash state that a guest looks at. Tries do not measure progress well, since most workloads
-    need fewer tries than planned."""
+    Progress is measured in workloads. Some guests (virtual machines) record workloads. In each *try*, another guest
+    looks at one crash state of a recorded workload. Tries do not measure progress well, since most workloads need fewer
+    tries than planned."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.workloads = self.recorded = self.done = 0

@@ -93,8 +93,8 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
 
 class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
     """Counts of a log's entries. ``bytes`` is the size of all writes. ``fua`` counts the writes with the flag FUA, and
-    ``metadata`` those with the flag METADATA. ``beyond_count`` is the number of entries after those that the log's
-    superblock counts."""
+    ``metadata`` those with the flag METADATA. ``beyond_count`` is how many entries the log has beyond the number in its
+    superblock."""
 
     sectorsize: int
     entries: int

@@ -19,8 +19,8 @@ class States:
     ``mounted`` counts the states that bob tried to mount. bob knows the outcomes of the other states without a mount.
 
     For a verdict, :func:`bob.claim.verdict.judged_states` moves the states that do not mount from ``explored`` to
-    ``unmountable``. If there are such states, it lowers ``exhaustive``. Fields whose names end in ``_writes`` count
-    only states of whole writes."""
+    ``unmountable``. If there are such states, it sets ``exhaustive`` to ``"writes"`` or None. Fields whose names end in
+    ``_writes`` count only states of whole writes."""
 
     explored: Count
     legal_writes: Count

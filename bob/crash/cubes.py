@@ -1,7 +1,7 @@
 """Sets of legal crash states of whole writes, which bob counts and divides without a list of the states. A *cube* is
 the set of all states that have some given writes on the medium, and lack some other given writes. A *growth point* is a
-time when the set of possible states changes. bob can divide a cube by a sector. Then all states of a part show the same
-write in this sector: the last write to the sector that is on the medium."""
+time when the set of possible states changes. bob can divide a cube by a sector. Then the sector has the data of the
+same write in all states of a part."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -74,8 +74,8 @@ class Cuts:
     def allow(self, intervals: Sequence[Interval]) -> bool:
         """Return whether some consistent cut has a moment in each of ``intervals``, one interval for each node.
 
-        The earliest consistent cut that reaches several moments is, node by node, the maximum of the earliest cuts for
-        each moment. So it is enough to check pairs of nodes."""
+        It is enough to check pairs of nodes, since the maximum of consistent cuts (for each node, the latest of its
+        moments) is consistent too."""
         return all(
             self.go_together(node, one, other, intervals[other])
             for node, one in enumerate(intervals)

@@ -19,7 +19,8 @@ def distance(pending: Sequence[int], state: CrashState) -> int:
 
 
 def departures(pending: Sequence[int], state: CrashState) -> list[int]:
-    """Return the writes (indexes, ascending) that make ``state`` differ from its nearest clean prefixes."""
+    """Return the writes (indexes, ascending) that make ``state`` differ from its nearest clean prefix. If several
+    prefixes are equally near, return the departures from all of them."""
     _away, shortest, longest = _nearest_prefixes(pending, state)
     kept, torn = set(state.kept), dict(state.torn)
     return [
@@ -46,9 +47,9 @@ def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, i
 
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
-    """Yield the states of whole writes at growth point ``number`` that differ from a clean prefix by a given number of
-    writes: ``departure``, 0 to ``FARTHEST``. The states that differ from the longest prefix come first, and those that
-    differ from the empty prefix come last. A state may come twice."""
+    """Yield states of whole writes at growth point ``number``: for each clean prefix, the states that differ from it by
+    ``departure`` writes (0 to ``FARTHEST``). The longest prefix comes first, and the empty one last. A state may come
+    twice."""
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes
     for length in range(len(writes), -1, -1):

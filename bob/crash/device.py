@@ -57,8 +57,8 @@ class DeviceModel:
         return start, min(stop * self.atomic_write_bytes - skipped, len(write.data))
 
     def byte_edges(self, write: DeviceWrite, units: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place in ``write.data`` (bytes) where each of ``units`` begins. The number after the last unit
-        gives the end of the data. For many units, this is faster than :meth:`byte_range`."""
+        """Return the offset in ``write.data`` where each of ``units`` begins. For the number after the last unit, this
+        is the end of the data. For many units, this is faster than :meth:`byte_range`."""
         skipped = write.sector * SECTOR_BYTES % self.atomic_write_bytes
         edges: NDArray[np.int64] = np.clip(units * self.atomic_write_bytes - skipped, 0, len(write.data))
         return edges

@@ -110,9 +110,9 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
     """Return the points where bob tears write ``index``, ascending. A point is the number of the write's units (the
     device's atomic units) before the tear. bob tears a write of up to 64 units at all boundaries between its units. It
-    tears a longer write at the first and the last eight boundaries, and after 1, 2, 4, 8 ... units. It also
-    tears such a write at all boundaries between sectors. If the write has more than 64 sectors, up to 64 boundaries
-    between the device's 4 KiB blocks take the place of these."""
+    tears a longer write at the first and the last eight boundaries, and after 1, 2, 4, 8 ... units. In addition, it
+    tears a longer write of up to 64 sectors at each boundary between sectors. If there are more sectors, it instead
+    uses up to 64 boundaries between the device's 4 KiB blocks."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)

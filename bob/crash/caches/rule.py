@@ -21,8 +21,8 @@ class WriteCache:
 
     ``durable_since`` returns when each write of a trace becomes durable (None if never). The *window* is the time in
     which bob lets crashes happen. ``looks_back`` returns a time at or before the start of the window. A crash in the
-    window may lose a write that became durable after the returned time. If ``one_disk_only`` is True, one such time
-    does not fit several disks, and bob raises an error for them."""
+    window loses only writes whose ``durable_since`` is later than this time, or None. If ``one_disk_only`` is True, bob
+    raises an error for several disks."""
 
     name: str
     words: str
