@@ -1,4 +1,4 @@
-"""A short line of words for the parts of a write: the write's name."""
+"""Names of writes. The name of a write is a short line of words that describes its blocks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 class BlockName:
     """A name of a write. ``text`` is a short description in lower case. ``sort`` is a coarser one, such as "inode
     table" or "data", which many writes share. ``kind`` is the kind of most blocks of the write, and ``sort`` describes
-    the last part of this kind."""
+    the write's last block of this kind."""
 
     kind: BlockKind
     text: str
@@ -67,8 +67,8 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 def sort_of(kind: BlockKind, what: str) -> str:
     """Return the sort of a block, from the words ``what`` that describe it. The sort is without the details that differ
-    from block to block, such as numbers. All blocks of a journal's transactions have one sort, since recovery ignores a
-    whole transaction if any of its blocks is lost."""
+    from block to block, such as numbers. All blocks of a journal's transactions have one sort, because the loss of any
+    of them has the same effect: recovery ignores the whole transaction."""
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):

@@ -63,7 +63,8 @@ def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
-    """Return the new bytes of each changed inode, by its number. A new inode counts only if it is in use."""
+    """Return the new bytes of each changed inode, by the inode's number. Leave out inodes that are unused both before
+    and after the write."""
     size, found = geometry.inode_bytes, {}
     if piece.after[:2] == form.INODE_MAGIC:
         for at in range(0, len(piece.after) - size + 1, size):

@@ -108,8 +108,8 @@ def durability_rows() -> Iterator[Property]:
     makes some earlier changes durable, such as those of the file's size. Its name is ``CALL.WHAT``
     (probes/rows/durability.toml), and WHAT stands for the earlier changes. The workloads of the row end with the call.
 
-    A model of a file system uses the same words for CALL and WHAT. But in a model, a word may stand for more changes
-    than in a row. For example, a row about data is only about overwrites and zeroed ranges."""
+    A model of a file system uses the same words for CALL and WHAT, but there a word may stand for more changes. For
+    example, ``data`` in a model includes appended data. In a row, it stands for overwrites and zeroed ranges."""
     for call in Call:
         if call in (Call.FDATASYNC_DIRECTORY, Call.SYNC_FILE_RANGE):
             continue  # no workload ends with these calls

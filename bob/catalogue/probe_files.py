@@ -64,7 +64,8 @@ class ProbeDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True
 
 
 class RowDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True):
-    """The declaration of one property in a file that declares several (:func:`load_rows`)."""
+    """The declaration of one property in a file of rows. Such a file is not a probe file: it declares several
+    properties (:func:`load_rows`)."""
 
 
 class RowsDeclaration(Declaration, frozen=True):

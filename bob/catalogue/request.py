@@ -63,10 +63,11 @@ class ProbeRequest:
     mounts that bob may use for each workload. bob predicts the outcomes of some crash states (what a mount would show).
     To check the predictions, it mounts a part of the predicted states all the same; ``audit`` is this part (0 to 1). If
     ``recovery_crashes`` is not 0, bob chooses this many crash states, and also tests crashes during their recovery.
-    ``recovery_depth`` says how many crashes in a row interrupt recovery. With 2, bob also crashes the recovery of
-    ``recovery_crashes`` states that a crash during recovery left. If ``by_cause`` is True, the result also lists
+    ``recovery_depth`` says how many crashes in a row interrupt recovery. With 2, bob also chooses as many of the states
+    that these crashes leave, and crashes the recovery of those. If ``by_cause`` is True, the result also lists
     findings: groups of violations that have the same cause. ``pace`` says how fast a program under test runs while bob
-    records it. If ``only_durable`` is True, bob only tries crash states with nothing but the durable writes."""
+    records it. If ``only_durable`` is True, bob tries only crash states that lack every write that was not durable when
+    the crash came."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()

@@ -11,8 +11,8 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class CheckerClaim(Claim):
-    """The claim that a program accepts the disk after a crash. The checker of ``program`` decides this. It is a command
-    that looks at the program's files. ``output`` is everything that the program had printed before the crash."""
+    """The claim that the checker of ``program`` accepts the disk after a crash. A checker is a command that looks at
+    the program's files. ``output`` is everything that the program had printed before the crash."""
 
     program: Program
     output: bytes

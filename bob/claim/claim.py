@@ -27,8 +27,8 @@ PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob d
 @dataclass(frozen=True, slots=True)
 class Context:
     """The work before a crash: either the operations of a workload, or the run of a program. ``inodes`` and
-    ``statuses`` are pairs of mappings, from before the work and from after it. In ``inodes``, the mappings have the
-    inode number of each name. In ``statuses``, they have its other attributes, such as the mode."""
+    ``statuses`` are pairs of mappings by path, from before the work and from after it. ``inodes`` has the numbers of
+    the inodes, and ``statuses`` has their other attributes, such as the mode."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -51,7 +51,7 @@ class View(Protocol):
 
     def complaints(self) -> Sequence[Complaint]:
         """The kernel's complaints at the mount, and further faults of the file system. To find these faults, bob runs
-        fsck, and removes all files."""
+        fsck. It also mounts the state again and removes all files, because damage may make a removal fail."""
 
     def undisturbed(self) -> Observation:
         """The tree after a recovery that no crash interrupts. Only the claim about crashes during recovery needs it."""
@@ -79,8 +79,8 @@ class AfterMount:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why bob cannot shrink a witness or export it as a block log, and a hint. bob prints ``reason`` after
-    the words "the witness X is of". An example of a reason is "a crash during recovery"."""
+    """A refusal to shrink a witness, or to export the writes of its workload as a log of dm-log-writes. bob prints
+    ``reason`` after the words "the witness X is of". An example of a reason is "a crash during recovery"."""
 
     reason: str
     hint: str
@@ -99,7 +99,7 @@ class Claim(ABC):
 
     @property
     def name(self) -> str:
-        """The claim's part of the file name of its witness. It is unique in a run."""
+        """The claim's name. It is unique in a run, and the file name of the claim's witness contains it."""
         return self.kind
 
     @property
@@ -174,8 +174,8 @@ class Claim(ABC):
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
     """The result that ``state`` breaks ``claim``, with ``evidence`` in one line. ``found`` is the tree after the crash,
-    if the evidence is about the tree. A claim may say that one operation persists before another. ``is_clear`` is False
-    for such a claim if the later operation, too, may be incomplete in ``state``."""
+    if the evidence is about the tree. If ``claim`` says that one operation persists before a later one, ``is_clear``
+    says whether the later one certainly is complete in ``state``. For any other claim, ``is_clear`` is True."""
 
     state: CrashState
     claim: Claim

@@ -69,8 +69,8 @@ def judged(
     """Return the verdict (whether the claim holds or fails) on the crash states of one recovery. Also return the state
     that best shows a violation, with the violation in words. ``expected`` is the tree after the same recovery without a
     crash, which bob saw in another guest. ``legal`` returns the trees that a single crash could have left instead; they
-    do not violate the claim. bob calls ``legal`` only if some tree differs from ``expected``. The verdict counts states
-    that do not mount, but they do not violate this claim."""
+    do not violate the claim. bob calls ``legal`` only if some tree differs from ``expected``. States that do not mount
+    do not violate this claim, but the verdict includes their number."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}

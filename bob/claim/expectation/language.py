@@ -81,7 +81,8 @@ class _Token:
 
 
 def parse(text: str) -> Expectation:
-    """Return the expectation in ``text``. Raise PointedError, which points at the wrong characters, for a mistake."""
+    """Return the expectation in ``text``. Raise PointedError if ``text`` has a mistake; the error has the place of the
+    mistake."""
     return Expectation(text, _Parser(text).whole())
 
 
