@@ -1,5 +1,5 @@
-"""The table of all kinds of claims. A *claim* is what each crash state should satisfy, such as a property. To add a
-kind, write one module for it, and add one line to this table (docs/extend.md)."""
+"""The table of all kinds of claims. A *claim* is what each crash state should satisfy, such as a property (a rule about
+crashes). To add a kind, write one module for it, and add one line to this table (docs/extend.md)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -41,10 +41,10 @@ class Mountable(Judgeable):
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return a breach of the claim that every crash state mounts. The caller passes only states that do not mount. The
-    breach shows the one of them that is easiest to explain. Also return how many crash states do not mount. This number
-    may be larger than the number of ``states``, since one explored state may stand for several crash states with the
-    same outcome. ``observation`` returns an outcome by its number."""
+    """Return a breach of the claim that every crash state mounts, and the number of crash states that do not mount. The
+    caller passes only ``states`` that do not mount. The breach shows the state that is easiest to explain. Without
+    ``states``, the breach is None. The number may be larger than the number of ``states``, since one explored state may
+    stand for several crash states with the same outcome. ``observation`` returns an outcome by its number."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0

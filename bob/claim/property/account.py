@@ -32,9 +32,9 @@ class EffectFact:
     ``plainly``, unless empty, is a shorter sentence in place of these words.
 
     ``suspects`` are operations. If there are suspects, at least one of them is torn. ``is_unseen`` is True if bob could
-    not see all of the part. ``is_change`` is True if the operation changes the part when no crash happens. ``is_there``
-    is True if some of the operation's effect is there. If ``fact`` is BEFORE (the part looks as if the operation had
-    not happened), ``is_there`` means that this operation or another one may have left what bob found."""
+    not see all of the part. ``is_change`` is True if, without a crash, the part differs before and after the operation.
+    ``is_there`` is True if the part shows some of the operation's effect. If ``fact`` is BEFORE (the part looks as if
+    the operation had not happened), another operation may have left this instead."""
 
     fact: Fact
     part: EffectPart
@@ -123,8 +123,8 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """Return a sentence which says that not all of the operation's effect is there. The words ``who`` stand for the
-        operation in the sentence."""
+        """Return a sentence which says that not all of the operation's effect is there. In the sentence, ``who`` stands
+        for the operation."""
         said = _LACKS.get(self.extent, "not all of {} is there")
         return f"{said.format(who)} ({self.details})"
 

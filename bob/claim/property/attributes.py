@@ -41,8 +41,8 @@ class Attributes:
 
     def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
         """Yield words about each attribute of ``node`` that changed although no operation changed it. ``node`` is a
-        file or directory as observed after a crash, and ``thing`` is its number in the history. ``is_touched`` is True
-        if some operation changes this file or directory."""
+        file or directory as observed after a crash, and ``thing`` is its index in ``History.things``. ``is_touched`` is
+        True if some operation changes this file or directory."""
         expected = self._expected.get(thing)
         if expected is None:
             return

@@ -28,7 +28,7 @@ def covered(
 
     The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An
     operation is in the result only if all of its changes are selected. There is one exception if ``several`` is False.
-    If the last operation is a synchronous write and also creates a file, it is enough that this creation is selected.
+    If the call itself is a synchronous write and creates a file, it is enough that this creation is selected.
 
     If ``own`` is True, the result has only the call itself, which must be a write.
 

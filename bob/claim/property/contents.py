@@ -9,8 +9,7 @@ A crash may leave out or tear any operation. So a byte shows one of four facts a
 * NEITHER: only a torn k explains it.
 
 If only a torn operation explains a byte, but several operations wrote there, bob cannot say which of them is torn. In
-this case all of them are *suspects*. The fact about the last of them is BEFORE, and the fact about each other one is
-EITHER.
+this case all of them are *suspects*. The fact is BEFORE for the last of them, and EITHER for the rest.
 
 The size of the file shows the same facts. fallocate(2) can shift bytes to another offset. So a byte may come from
 several offsets, and bob tries each of them (:mod:`bob.claim.property.shifts`). Offsets are in bytes."""
@@ -71,14 +70,14 @@ class ContentChange:
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether this change writes or shifts a certain byte. The last change that does so decides the byte's
-        value. ``origin`` says where the byte is now, and which shifts moved it."""
+        """Return whether this change writes or shifts the byte that ``origin`` is about. The last change that does so
+        decides the byte's value. ``origin`` has the byte's offset after the crash, and the shifts that survived."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
         """Return whether this change affects the byte at offset ``at`` in another way than by writing data there. It
-        does if it grows the file over ``at``, truncates the file at or before ``at``, or shifts the byte there."""
+        does if it grows the file over this byte, truncates the file to ``at`` bytes or fewer, or shifts the byte."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
@@ -127,8 +126,9 @@ class FileStory:
         return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
-        """Return the fact that the file's ``size`` shows about operation ``number``. If no set of whole operations
-        explains the size, also return the suspects. At least one of the suspects must be torn."""
+        """Return what the file's ``size`` shows about operation ``number``: a fact, and suspects. There are suspects
+        only if the size is possible neither without the operation nor with the whole operation. At least one of the
+        suspects must be torn."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
@@ -143,10 +143,10 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Return whether ``size`` shows that a part of operation ``number`` is there. The file had ``before`` bytes
-        before the operation. This is so in two cases. In the first case, the file has grown by less than the whole
-        operation grows it. In the second case, the operation truncates the file and then grows it again, but the file
-        has only been truncated."""
+        """Return whether ``size`` shows that a part of operation ``number`` is there. ``before`` is the file's size
+        before the operation. The size shows such a part in two cases. In the first case, the file has grown by less
+        than the whole operation grows it. In the second case, the operation truncates the file and then grows it again,
+        but the file has only been truncated."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
@@ -188,10 +188,10 @@ class FileStory:
 
     def is_mixed_by_bytes(self, one: bytes, other: bytes) -> bool:
         """Return whether bob can judge each byte alone in any mixture of the two contents. A mixture takes each byte
-        from ``one`` or from ``other``. bob can judge a byte alone if its fact about an operation does not depend on the
-        other bytes.
+        from ``one`` or from ``other``. bob can judge a byte alone if the fact that the byte shows about an operation
+        does not depend on the other bytes.
 
-        bob can do so under three conditions. The contents have the same length, and no operation shifts bytes of the
+        The conditions for this are as follows. The contents have the same length, and no operation shifts bytes of the
         file. The contents differ only where operations wrote data. In the ranges of these operations, each byte shows a
         single source: exactly one operation or the initial file has this byte at this offset. No byte there is zero
         (zeros may be a hole)."""
@@ -229,8 +229,8 @@ class FileStory:
 
         Yield each range together with the operations that affect it in another way, such as by a truncation. If no
         operation affects a range, yield it together with all operations that change the file. Some bytes lie behind the
-        initial end of the file, or behind an offset where an operation truncates it. Such a byte may be zero or have
-        its initial value, since a crash may leave only a part of a truncation."""
+        initial end of the file, or behind an offset where an operation truncates it. Such a byte is not wrong if it is
+        zero or has its initial value, since a crash may tear a truncation."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):

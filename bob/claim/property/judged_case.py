@@ -65,13 +65,14 @@ class WorkloadVerdict:
 class JudgedCase:
     """A workload with its observations, ready to be judged by any number of properties.
 
-    ``observations`` has each outcome of ``states``. The argument ``coverage`` counts all observed states; the attribute
-    ``coverage`` counts only the states that bob can judge. Each of ``mixtures`` is a set of torn states that differ
-    only in sectors of file data (:mod:`bob.observe.mixtures`). The coverage of a property includes the number of these
-    states only if the property holds, and if two sectors would be enough to show a breach of it. ``unknown_torn`` has
-    the causes why torn states are unknown. ``lost`` says why outcomes are missing. ``inodes`` and ``statuses`` have two
-    mappings each, whose keys are names. The first mapping is from before the operations, and the second from after
-    them. ``readings`` has what the oracle has read in some of ``observations`` already (None: nothing).
+    ``observations`` has the outcomes, and each of ``states`` has the index of its outcome there. The argument
+    ``coverage`` counts all observed states; the attribute ``coverage`` counts only the states that bob can judge. Each
+    of ``mixtures`` is a set of torn states that differ only in sectors of file data (:mod:`bob.observe.mixtures`). bob
+    has mounted only some states of such a set. If a property holds, its coverage may include the others
+    (:meth:`_coverage_with_mixtures`). ``unknown_torn`` has the causes why torn states are unknown. ``lost`` says why
+    outcomes are missing. ``inodes`` and ``statuses`` have two mappings each, whose keys are names. The first mapping is
+    from before the operations, and the second from after them. ``readings`` has what the oracle has read in some of
+    ``observations`` already (None: nothing).
 
     Two *control states* have a known right outcome, and must mount. In the state before the operations, nothing of the
     operations may be there. In the state ``complete``, which has every write, all operations must be there. bob checks
@@ -269,8 +270,8 @@ class JudgedCase:
 
 
 def failing(properties: Sequence[Property], bench: JudgedCase) -> Iterator[WorkloadVerdict]:
-    """Yield the verdict FAILS on each of ``properties`` that is broken in ``bench``. Leave out a property if bob itself
-    fails to judge it, since a result has no verdict on such a property."""
+    """Yield the verdict FAILS on each of ``properties`` that is broken in ``bench``. Leave out a property if
+    :meth:`JudgedCase.judge` raises an exception for it."""
     for prop in properties:
         with suppress(Exception):
             said = bench.judge(prop)
@@ -288,8 +289,8 @@ def evidence_states(properties: Sequence[Property], bench: JudgedCase) -> set[Cr
 def judge_of_mixtures(
     workload: Workload, readings: OutcomeReadings
 ) -> Callable[[Observation, Observation], bool] | None:
-    """Return a function that decides about two observations. It returns whether two sectors are enough to show each
-    breach of a property in a mixture of the two. A mixture has, for each sector of file data, the bytes of one
+    """Return a function of two observations. The function returns whether two sectors are enough to show each breach of
+    a property in a mixture of these observations. A mixture has, for each sector of file data, the bytes of one
     observation or of the other. Return None if all crashes of ``workload`` come after a call's return, since bob cannot
     judge mixtures of such a workload."""
     if workload.at is not At.ANY:

@@ -1,6 +1,5 @@
 """The claim that a property holds for some operations. A property is a rule about crashes, such as "an append is
-atomic". A *witness* is a document about one crash state that breaks a claim. A property is a row in the tables of a
-run's results."""
+atomic". A *witness* is a document about one crash state that breaks a claim."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

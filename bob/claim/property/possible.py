@@ -2,8 +2,8 @@
 
 A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move a
 name that does not exist (ENOENT), and to remove a nonempty directory (ENOTEMPTY). So a set with an operation that the
-file system would have refused cannot have happened. Nor can a set that leaves an initial file without a name, if no
-operation takes a name of that file away.
+file system would have refused cannot have happened. A set also cannot have happened if it leaves an initial file
+without a name, although no operation takes a name of that file away.
 
 Suppose that one operation moves a directory, and a later operation is in that directory. The later operation works even
 if the crash left out the move, since the kernel has walked the path before the file system gets the operation. This
@@ -162,8 +162,8 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
     """Return one set for each of the names ``group.places``. The set has the files and directories that the name may
-    lead to, according to the observation ``seen``. Files and directories are numbers in the history. The set is {None}
-    if the name does not exist. In place of a set, None means that the observation does not show the name."""
+    lead to, according to the observation ``seen``. They are given by their indexes in ``History.things``. The set is
+    {None} if the name does not exist. In place of a set, None means that the observation does not show the name."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
     # If a name shows none of the files that it can have, the operations on that name report it.
     return [None] * len(there) if any(one is not None and not one for one in there) else there

@@ -92,12 +92,13 @@ class Oracle:
 
     def is_mixed_by_sectors(self, one: Observation, other: Observation) -> bool:
         """Return whether two sectors are enough to show each breach in a mixture of the two observations. A mixture
-        has, for each sector of data, the bytes of ``one`` or of ``other``; everything else is equal.
+        has, for each sector of data, the bytes of ``one`` or of ``other``; everything else is equal. The answer does
+        not hold for the rule of durability, since this rule may depend on all sectors of an operation.
 
-        Each sector of a mixture shows facts about operations. To break a rule other than durability, two facts are
-        enough: BEFORE and AFTER of one operation, or one fact about each of two operations. So two sectors are enough,
-        unless something else depends on the data. This method checks that nothing does. There must be no damage, no
-        file that bob can identify only by its contents, and no set of names that only a torn operation explains."""
+        Each sector of a mixture shows facts about operations. To break any other rule, two facts are enough: BEFORE and
+        AFTER of one operation, or one fact about each of two operations. So two sectors are enough, unless something
+        else depends on the data. This method checks that nothing does. There must be no damage, no file that bob can
+        identify only by its contents, and no set of names that only a torn operation explains."""
         if one.tree is None or other.tree is None or one.tree.keys() != other.tree.keys():
             return False
         seen = self._sightings(one)
