@@ -57,7 +57,8 @@ class BobError(Exception):
 
 
 class UsageError(BobError):
-    """The command line, a probe file or a configuration is invalid, or asks for something impossible."""
+    """The command line, a configuration or a probe file (a property and workloads that test it) is invalid, or asks for
+    something impossible."""
 
     exit_code = Exit.USAGE
 

@@ -45,9 +45,9 @@ class Plan:
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     def by_disk(self) -> Iterator[CrashState]:
-        """Yield states in which each disk has either only its durable writes, or all its pending writes, too. The
-        numbers of disks with pending writes take turns. Growth points come in an order that soon covers the trace
-        evenly."""
+        """Yield states in which each disk has either only its durable writes, or all its pending writes, too. States
+        with the pending writes of no disk, of one disk, of two disks, and so on take turns. Growth points come in an
+        order that soon covers the trace evenly."""
         return interleave(self._with_pending(size) for size in range(len(self.trace.device_sectors) + 1))
 
     def _with_pending(self, size: int) -> Iterator[CrashState]:
@@ -119,9 +119,9 @@ def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
     The new window has only the last growth points (times when the set of possible states changes) of the whole trace.
-    At each of these growth points, the same writes are durable as in the whole trace. With a cache that keeps an order,
-    states may lack writes from before the window. Such states are legal in the whole trace, too. Raises RecordingError
-    if the recording does not say when the operation returned."""
+    At each of these growth points, the same writes are durable as in the whole trace. A cache that keeps an order may
+    lose writes that completed before the window. The resulting states are legal in the whole trace, too. Raises
+    RecordingError if the recording does not say when the operation returned."""
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
         raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")

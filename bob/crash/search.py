@@ -95,9 +95,9 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def write_states(self) -> int:
-        """The number of legal states of whole writes that the search covers so far. A generated state is covered if it
-        is a candidate, or has the same contents as an earlier candidate. So bob knows the outcomes of all these states
-        when all candidates have outcomes."""
+        """The number of legal states of whole writes that the search covers so far. The search covers a state if it
+        yields the state, or finds that the state has the same contents as an earlier candidate. So bob knows the
+        outcomes of all these states when all candidates have outcomes."""
         return len(self._known_whole)
 
     @property
@@ -108,8 +108,8 @@ class StateSearch(Iterator[Candidate]):
     def exhaustive(self) -> str | None:
         """The largest kind of legal states that the search covers completely so far. "sectors" means that it covers all
         legal states, torn ones included. "writes" means that it covers all states of whole writes. None means that it
-        covers neither kind completely. A generated state is covered if it is a candidate, or has the same contents as
-        an earlier candidate."""
+        covers neither kind completely. The search covers a state if it yields the state, or finds that the state has
+        the same contents as an earlier candidate."""
         if self.sector_states == self.legal_sectors:
             return "sectors"
         return "writes" if self.write_states == self.legal_writes else None

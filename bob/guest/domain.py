@@ -28,9 +28,9 @@ class Domain:
         self._reset_at = 0.0
 
     def addresses(self) -> list[tuple[str, int | None]]:
-        """Return the addresses of the domain's SSH server, as host and port (None: SSH's default port). Raises
-        GuestError if libvirt does not know the domain, or if the domain is off; OSError while the domain lacks an
-        address."""
+        """Return the addresses of the domain's SSH server, as host and port (None: SSH's default port). After
+        :meth:`lost`, start or reset the domain first if needed. Raises GuestError if libvirt does not know the domain,
+        or if the domain is off although bob did not lose it. Raises OSError if libvirt does not know an address yet."""
         try:
             domain = self._found()
             if self._lost_at is not None:

@@ -93,8 +93,8 @@ def is_machine(name: str) -> bool:
 
 
 def place(address: str) -> MachineAddress:
-    """Parse the text ``address``, and return it as an address of a machine: an ssh:// URL, or ``libvirt:`` and the name
-    of a domain. Raises UsageError if the text is malformed."""
+    """Return the text ``address`` as a MachineAddress. The text is an ssh:// URL, or ``libvirt:`` and the name of a
+    domain. Raises UsageError if the text is malformed."""
     if named := _DOMAIN.fullmatch(address):
         return MachineAddress(named[2], named[1], None, is_domain=True)
     try:

@@ -27,9 +27,10 @@ _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport
 
 @dataclass(eq=False)
 class Hypervisor:
-    """A libvirt connection that starts guests: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest:
-    ...`` bob ends a guest at the end of its ``with`` block. If bob's process ends earlier, another process, the reaper,
-    ends the guest."""
+    """A libvirt connection that starts guests.
+
+    Usage: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest:``. At the end of the block, bob ends the
+    guest. If bob's process ends earlier, another process, the reaper, ends the guest."""
 
     _connection: Any
     versions: Versions
@@ -62,7 +63,7 @@ class Hypervisor:
 
     def choice(self, spec: GuestSpec) -> Acceleration:
         """Return the accelerator (KVM or TCG) for the guest ``spec``, and the reason for this choice. To find out
-        whether KVM works, this may boot a guest, once on each host."""
+        whether KVM works, this may boot a guest. bob remembers the result on this machine."""
         if spec.clock is Clock.VIRTUAL:
             return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:

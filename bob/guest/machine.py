@@ -115,8 +115,9 @@ class Guest:
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let the guest run while the block lasts, and then stop its QEMU. Otherwise a guest in virtual time would
-        keep a processor busy while it waits for bob. Its clock does not wait, but jumps from timer to timer."""
+        """Let the guest run while the block lasts, and then pause its QEMU (SIGSTOP). The clock of a guest in
+        virtual time does not wait for the next timer, but jumps to it. So without the pause, such a guest would keep a
+        processor busy while it waits for bob."""
         self._signal(signal.SIGCONT)
         try:
             yield

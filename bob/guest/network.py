@@ -53,7 +53,8 @@ class Network:
         return socket.create_connection(address, timeout)
 
     def hang_up(self) -> None:
-        """End all connections after the guest is gone. QEMU's user network has closed them already."""
+        """End all connections after the guest is gone. This base class does nothing, because QEMU closed them
+        when it ended."""
 
 
 class PrivateNetwork(Network):
