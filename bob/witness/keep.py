@@ -4,6 +4,7 @@ the image and shows the tree."""
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bob.errors import StoreError
@@ -22,7 +23,7 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, ...]:
     images and then of the script. Raises StoreError if writing fails."""
     lengths, script = witness.base.disks, folder / "look.sh"
     whole = folder / "crash.img"
-    images = [whole] if len(lengths) == 1 else [folder / name for name in _names(len(lengths))]
+    images = [folder / name for name in _names(len(lengths))]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with whole.open("wb") as file:
@@ -43,7 +44,7 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, ...]:
 
 
 def _names(disks: int) -> list[str]:
-    return [f"crash-{number}.img" for number in range(disks)]
+    return ["crash.img"] if disks == 1 else [f"crash-{number}.img" for number in range(disks)]
 
 
 def _divide(whole: Path, parts: Sequence[Path], lengths: Sequence[int]) -> None:
@@ -68,6 +69,22 @@ def mount_words(made: Subject, more: str = "") -> str:
     return f"mount -t {made.fs.driver}" + (f" -o {both}" if both else "")
 
 
+@dataclass(frozen=True, slots=True)
+class _KeptVolume:
+    """A file system of a witness: its subject, its device and its mount point (shell words), and more mount options."""
+
+    subject: Subject
+    device: str
+    place: str
+    options: str = ""
+
+    def lines(self) -> list[str]:
+        """Return the lines of the script that check the file system, as a boot would, and mount it."""
+        check = " ".join(self.device if word == "DEVICE" else shlex.quote(word) for word in self.subject.fs.check)
+        mount = f"{mount_words(self.subject, self.options)} {self.device} {self.place}"
+        return [*([f"{check} || true  # as a boot would"] if check else []), mount]
+
+
 def text(witness: Witness) -> str:
     """Return the script. It copies the crash image into a temporary folder, mounts the copy as root, and shows the
     tree."""
@@ -79,10 +96,14 @@ def text(witness: Witness) -> str:
         "Operations before the crash, on a file system with the files of their setup:",
         *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),
     ]
-    images = _names(len(witness.base.disks)) if made.layers else ["crash.img"]
-    stack = stack_script(made, [f'"$copy/{name}"' for name in images]) if made.layers else None
-    device = f'"{stack.device}"' if stack else '"$copy/crash.img"'
-    check = " ".join(device if word == "DEVICE" else shlex.quote(word) for word in made.fs.check)
+    images = _names(len(witness.base.disks))
+    copies = [f'"$copy/{name}"' for name in images]
+    stack = stack_script(made, copies) if made.layers else None
+    volumes = [_KeptVolume(made, f'"{stack.device}"' if stack else copies[0], '"$mnt"', stack.options if stack else "")]
+    if made.nodes:
+        nodes = enumerate(zip(made.nodes, copies, strict=True))
+        volumes = [_KeptVolume(node, device, f'"$mnt/n{number}"') for number, (node, device) in nodes]
+    places = " ".join(volume.place for volume in volumes)
     return "\n".join(
         [
             "#!/bin/sh",
@@ -94,17 +115,17 @@ def text(witness: Witness) -> str:
             "copy=$(mktemp -d) mnt=$(mktemp -d)",
             "finish() {",
             "    set +eu",
-            '    umount "$mnt" 2>/dev/null',
+            f"    umount {places} 2>/dev/null",
             *(f"    {line}" for line in (stack.stop if stack else ())),
-            '    rm -rf "$copy"; rmdir "$mnt"',
+            f'    rm -rf "$copy"; rmdir {f"{places} " if made.nodes else ""}"$mnt"',
             "}",
             "trap finish EXIT",
             *(f'cp "$here/{name}" "$copy"' for name in images),
             *(stack.start if stack else ()),
-            *([f"{check} || true  # as a boot would"] if check else []),
-            f'{mount_words(made, stack.options if stack else "")} {device} "$mnt"',
+            *([f"mkdir {places}"] if made.nodes else []),
+            *(line for volume in volumes for line in volume.lines()),
             'ls -liR "$mnt"',
-            'find "$mnt" -xdev -type f -size -4096k | sort | while read -r file; do',
+            f"find {places} -xdev -type f -size -4096k | sort | while read -r file; do",
             '    echo "== ${file#"$mnt"}"',
             '    od -A d -c -w16 "$file" | head -n 20',
             "done",

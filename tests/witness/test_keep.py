@@ -24,7 +24,7 @@ from bob.errors import StoreError, UsageError
 from bob.progress import Silent
 from bob.run import export
 from bob.story.timeline import CallEvent, Fate
-from bob.subject import configuration
+from bob.subject import cluster_of, configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Witness
@@ -122,6 +122,26 @@ def test_each_disk_is_an_image_and_the_script_assembles_them(tmp_path: Path, sta
     assert [line.split()[0] for line in closed] == [line.split()[0] for line in reversed(opened)]
     assert made == SCRIPTS[stack]
     assert [path.read_text() for path in (scratch / "md").iterdir()] == ["frozen\n"] * ("raid1" in stack)
+
+
+def test_one_disk_below_a_layer_has_the_same_name_in_the_folder_and_in_the_script(tmp_path: Path) -> None:
+    read = on_layers(tmp_path, "delay", 1)
+    image, script = keep(read, tmp_path / "kept")
+    assert (image.name, f"$copy/{image.name}" in script.read_text()) == ("crash.img", True)
+
+
+def test_each_node_of_a_cluster_is_mounted_at_its_own_place(tmp_path: Path) -> None:
+    read = on_layers(tmp_path, "linear", 2)
+    each = read.base.disks[0]
+    nodes = tuple(configuration(fs, device=each) for fs in ("ext4", "ext2"))
+    read = replace(read, configuration=cluster_of(nodes))
+    *images, script = keep(read, tmp_path / "kept")
+    assert [image.name for image in images] == ["crash-0.img", "crash-1.img"]
+    told = script.read_text()
+    assert 'mount -t ext4 -o loop "$copy/crash-0.img" "$mnt/n0"' in told
+    assert 'mount -t ext2 -o loop "$copy/crash-1.img" "$mnt/n1"' in told
+    assert told.index("e2fsck") < told.index("mount -t ext2")  # as a boot would
+    subprocess.run(["sh", "-n", str(script)], check=True)
 
 
 SCRIPTS = {
