@@ -9,7 +9,7 @@ from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
 from bob.report.escape import clean
-from bob.report.story import at, called, words
+from bob.report.story import at, called, of_node, words
 from bob.story.decisive import sealing
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, StoryEvent, WriteEvent
 from bob.text import plural
@@ -154,7 +154,8 @@ def _row(
             return ROW + LINE * (lines - 1)
         case FlushEvent():
             put_rule(root, disk - 18, y, edge, y, colour=COLOURS[Fate.DURABLE] if seals else "#777777", width=5)
-            until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
+            done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
+            until = f"flush{of_node(event)}, {done}"
             x, anchor = (columns.words, "start") if below else (disk - 26, "end")
             put_text(root, x, y + 4 + below, until, "strong" if seals else "quiet", anchor=anchor)
             return ROW + below

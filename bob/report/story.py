@@ -80,7 +80,8 @@ def _print_event(console: Console, event: StoryEvent) -> None:
             print_indented(console, Text.assemble(f"{at(event.seconds):>11}  ", *parts), 2)
         case FlushEvent():
             done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
-            print_indented(console, Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim"), 2)
+            said = f"flush{of_node(event)} at {at(event.seconds)}, {done}"
+            print_indented(console, Rule(said, characters="-", style="bob.dim"), 2)
         case WriteEvent():
             row = Table.grid(padding=(0, 2, 0, 0))
             row.add_column(width=11, justify="right")
@@ -96,12 +97,17 @@ def called(event: ProgramCallEvent) -> str:
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
+def of_node(event: WriteEvent | FlushEvent) -> str:
+    """Return the cluster's member whose disk gets a write or a flush, as words. Return "" if there is no cluster."""
+    return "" if event.node is None else f" of node {event.node}"
+
+
 def words(event: WriteEvent) -> str:
     """Return a write in words: "journal commit block, 4 KiB at sector 96 (jbd2/dm-0-8, FUA)"."""
     by = ", ".join(word for word in (event.task, "FUA" if event.fua else "") if word)
     what = event.what if event.count == 1 else f"{event.what} ({plural(event.count, 'write')})"
     kept = f"; there: {event.kept}" if event.kept else ""
-    place = f"{what}, {size(event.sectors * SECTOR_BYTES)} at sector {event.sector:,}"
+    place = f"{what}, {size(event.sectors * SECTOR_BYTES)} at sector {event.sector:,}{of_node(event)}"
     decides = " <- the violation depends on it" if event.decides else ""
     return place + (f" ({by})" if by else "") + kept + decides
 

@@ -65,7 +65,8 @@ def sealing(line: CrashTimeline) -> frozenset[int]:
 
 def _what(one: WriteEvent) -> str:
     unnamed = f"write of {one.sectors * SECTOR_BYTES:,} bytes at sector {one.sector:,}"
-    return f"{unnamed if one.kind == UNKNOWN else one.what} of {at(one.seconds)}"
+    of = "" if one.node is None else f"node {one.node}, "
+    return f"{unnamed if one.kind == UNKNOWN else one.what} of {of}{at(one.seconds)}"
 
 
 def _fate(one: WriteEvent) -> str:

@@ -53,11 +53,13 @@ class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
 
 
 class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
-    """A cache flush. It is sent at ``seconds`` and completed at ``end`` (None: not before the crash)."""
+    """A cache flush. It is sent at ``seconds`` and completed at ``end`` (None: not before the crash). ``node`` is the
+    cluster's member whose disk is flushed (None: there is no cluster)."""
 
     seconds: float
     end: float | None = None
     task: str = ""
+    node: int | None = None
 
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
@@ -67,7 +69,8 @@ class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="wr
     ``what`` names the written block, and ``kind`` is the kind of the block, such as data. If the block has data of
     operations of the workload, ``operations`` are the numbers of these operations. A torn write consists of atomic
     units (parts that cannot tear), and ``kept`` names the units on the medium. ``decides`` says that the violation goes
-    away if only this write has another fate."""
+    away if only this write has another fate. ``node`` is the member of the cluster whose disk is written. None stands
+    for no cluster."""
 
     seconds: float
     end: float | None = None
@@ -83,6 +86,7 @@ class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="wr
     operations: tuple[int, ...] = ()
     kept: str = ""
     decides: bool = False
+    node: int | None = None
 
 
 StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
@@ -116,10 +120,13 @@ def timeline(
     state: CrashState,
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
+    *,
+    of_nodes: bool = False,
 ) -> CrashTimeline:
     """Return the time line of a crash that leaves ``state``. ``point`` has the time of the crash and the writes that
     are durable then. ``names`` has the kind and the name of the written block for each write of ``trace``, in order.
-    ``causes`` are the indexes of the decisive writes: with another fate of one of them, the violation goes away."""
+    ``causes`` are the indexes of the decisive writes: with another fate of one of them, the violation goes away. If
+    ``of_nodes`` is true, each disk belongs to a member of a cluster."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -152,12 +159,14 @@ def timeline(
             operations=tuple(sorted(one for one in operations_in(write.data) if one < FIRST_SETUP_NUMBER)),
             kept=_units(torn.get(index, ())),
             decides=index in causes,
+            node=write.device if of_nodes else None,
         )
         events.append((write.submitted.time, event))
     for flush in trace.flushes:
         if trace.start.time <= flush.submitted.time <= time:
             began = _seconds(flush.submitted.seconds - start)
-            flushed = FlushEvent(seconds=began, end=ended(flush.completed), task=flush.task)
+            node = flush.device if of_nodes else None
+            flushed = FlushEvent(seconds=began, end=ended(flush.completed), task=flush.task, node=node)
             events.append((flush.submitted.time, flushed))
     events += _calls(trace, time)
     events.sort(key=lambda pair: pair[0])
@@ -223,10 +232,14 @@ def _together(events: Iterable[StoryEvent]) -> list[StoryEvent]:
 
 
 def _belong_together(one: WriteEvent, other: WriteEvent) -> bool:
-    alike = (one.fate, one.kind, one.task, one.fua) == (other.fate, other.kind, other.task, other.fua)
+    alike = _manner(one) == _manner(other)
     is_alone = one.decides or other.decides or one.fate is Fate.TORN
     follows = one.sector + one.sectors == other.sector and (one.what == other.what or one.kind == "data")
     return alike and follows and not is_alone
+
+
+def _manner(one: WriteEvent) -> tuple[object, ...]:
+    return one.fate, one.kind, one.task, one.fua, one.node
 
 
 def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
@@ -250,7 +263,7 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
             yield event
             continue
         by_itself = event.first if event.fate is Fate.TORN or event.decides else None
-        key = event.fate, event.kind, bool(event.operations), by_itself
+        key = event.fate, event.kind, bool(event.operations), by_itself, event.node
         kinds[key] = _joined(kinds[key], event) if key in kinds else event
     yield from kinds.values()
 

@@ -239,7 +239,8 @@ def timeline_of(
     :func:`named`, if the caller already has it."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
-    return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
+    point, of_nodes = case.plan.points[state.point], bool(case.subject.nodes)
+    return timeline.timeline(case.plan.trace, point, state, texts, causes, of_nodes=of_nodes)
 
 
 @lru_cache(maxsize=2)
