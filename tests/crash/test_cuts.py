@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import groupby, product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.crash.cuts import Cuts, Interval, Message, count_tuples, possible_tuples
+from bob.crash.legal import count_writes, growth_points
+
+from . import brute
+from .test_disks import alone, several
+from .traces import Case
 
 NODES, LAST = 3, 6
 Cut = tuple[int, ...]
@@ -103,3 +108,27 @@ def test_each_dependency_forbids_something(left_out: int) -> None:
     assert Cuts(NODES, fewer).go_together(
         lost.sender, impossible[lost.sender], lost.receiver, impossible[lost.receiver]
     )
+
+
+def runs(moments: list[int]) -> list[Interval]:
+    """The intervals that ascending moments form."""
+    together = groupby(enumerate(moments), lambda pair: pair[1] - pair[0])
+    each = [[moment for _place, moment in run] for _key, run in together]
+    return [Interval(run[0], run[-1]) for run in each]
+
+
+@settings(max_examples=150, deadline=None)
+@given(several())
+def test_tuples_at_one_instant_are_the_legal_states_of_several_disks(case: Case) -> None:
+    """bob counts the states of all disks on one time line. Here each node's states are found alone, with the moments at
+    which they are legal, and put together."""
+    of_nodes = []
+    for disk in alone(case.trace):
+        legal: dict[frozenset[int], list[int]] = {}
+        for moment, time in enumerate(brute.window(case.trace)):
+            [(durable, pending)] = brute.durable_and_pending(disk, case.model, time)
+            for kept in brute.subsets(frozenset(pending)):
+                legal.setdefault(frozenset(durable) | kept, []).append(moment)
+        of_nodes.append([runs(moments) for moments in legal.values()])
+    cuts = Cuts(len(of_nodes), None)
+    assert count_tuples(cuts, of_nodes) == count_writes(growth_points(case.trace, case.model))
