@@ -83,8 +83,9 @@ def power_cut(
 ) -> Exit:
     """Cut the power of all nodes of CLUSTER at one instant.
 
-    This command is like `bob cluster run`, but faster: every disk keeps only what was durable at the instant of the
-    crash. bob tries each instant just before a write becomes durable.
+    This command is like `bob cluster run`, but faster. Every disk keeps only what was durable at the instant of the
+    crash. bob tries instants just before a write becomes durable. As a control, it also tries the state with every
+    write.
 
     \b
     Examples:
@@ -144,7 +145,9 @@ def _run(
     if not systems:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
     if options.stack or options.missing or options.lost:
-        raise UsageError("the nodes of a cluster have no layers", hint="leave out --stack and the options about disks")
+        raise UsageError(
+            "layers cannot be used with a cluster", hint="leave out --stack, --without-disk and --lose-disk"
+        )
 
     from bob.run.programs import try_program  # imported only now, since libvirt and paramiko take a while to load
 
