@@ -133,7 +133,7 @@ def test_one_disk_below_a_layer_has_the_same_name_in_the_folder_and_in_the_scrip
 def test_each_node_of_a_cluster_is_mounted_at_its_own_place(tmp_path: Path) -> None:
     read = on_layers(tmp_path, "linear", 2)
     each = read.base.disks[0]
-    nodes = tuple(configuration(fs, device=each) for fs in ("ext4", "ext2"))
+    nodes = tuple(replace(configuration(fs), sizes=(each,)) for fs in ("ext4", "ext2"))
     read = replace(read, configuration=cluster_of(nodes))
     *images, script = keep(read, tmp_path / "kept")
     assert [image.name for image in images] == ["crash-0.img", "crash-1.img"]
