@@ -32,8 +32,9 @@ class Course:
 
 class Courses:
     """The division of the legal states so far. ``settled`` has the cubes with a known outcome. ``open`` has the cubes
-    that wait for a mount, grouped by their *gap*. A gap is a point where bob does not know what recovery reads next: no
-    mounted state had the content of the last read. ``known`` is the tree of recovery's reads in the mounted states."""
+    that wait for a mount, grouped by their *gap*. A gap is a point where bob does not know what recovery reads next:
+    recovery has just read a content that it read there in no mounted state. ``known`` is the tree of recovery's reads
+    in the mounted states."""
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []

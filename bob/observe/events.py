@@ -33,8 +33,8 @@ class VolumeRead(NamedTuple):
 
 
 class ReadAhead(NamedTuple):
-    """Readahead of ``blocks`` (``__bh_read_batch``). The caller does not wait for it. Each block has ``sectors``
-    sectors."""
+    """Readahead of ``blocks`` (``__bh_read_batch``): the kernel asks for them, and does not wait. Each block has
+    ``sectors`` sectors."""
 
     blocks: tuple[int, ...]
     sectors: int
@@ -57,7 +57,7 @@ _Decode = Callable[[bytes, int], AccessEvent | None]
 class Decoder:
     """A decoder of the kernel's events. ``layouts`` maps the name of each event to its number and fields. If the file
     system is on layers (device-mapper or md devices), ``disk`` is the kernel's number of the device below all layers,
-    which contains all disks. A bio to any other device then counts as a bio to the layers' device."""
+    which contains all disks. A bio to any other device then counts as a :class:`VolumeRead`."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Any]], disk: int | None = None) -> None:
         self._kinds: dict[int, _Decode] = {

@@ -26,9 +26,10 @@ ATTEMPTS, PAUSE_SECONDS = 3, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted. ``normal`` has troubles that also occur in the control state, a disk without
-    any write of the recording. ``passing`` has complaints of the kernel that did not recur on another mount.
-    ``examined`` has the numbers of the examined outcomes."""
+    """The troubles of states that mounted: what the examination found, and complaints of the kernel that recurred on
+    another mount. If a trouble also occurs in the control state (a disk without any write of the recording), it is in
+    ``normal``, not in ``troubles``. ``passing`` has complaints of the kernel that did not recur. ``examined`` has the
+    numbers of the examined outcomes."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]

@@ -49,10 +49,13 @@ def explore(
 
     bob first draws states of whole writes, one by one, and spends up to half of the mounts on them. Then it explores
     all legal states of whole writes in groups, if that does not take too many mounts. Then it draws torn states, one by
-    one. From time to time, bob calls ``told`` with the number of drawn states whose outcomes it has found since the
-    last call. ``plan`` may cover only the last part of the trace. The result still numbers growth points as in the
-    whole trace. Recovery *forgets* a block if the disk after recovery is the same, whatever the block contained before
-    (:mod:`bob.observe.predict`). For file systems with such a recovery, the first step gets only a tenth of the mounts.
+    one. For file systems whose recovery *forgets* blocks, the first draws get only a tenth of the mounts. Recovery
+    forgets a block if the disk after recovery is the same, whatever the block contained before
+    (:mod:`bob.observe.predict`).
+
+    From time to time, bob calls ``told`` with the number of drawn states whose outcomes it has found since the last
+    call. ``plan`` may cover only the last part of the trace. The result still numbers growth points as in the whole
+    trace.
 
     ``sights`` has the outcomes of disks that bob mounted for other workloads. A crash state with the same disk needs no
     mount. The exploration adds the outcomes of its own mounts to ``sights``, except for file systems whose recovery
@@ -63,8 +66,8 @@ def explore(
     states that the host has recovered. The guest also recovers the states that ``evidence`` returns: those that bob
     will show to the user as violations.
 
-    The result lacks the outcome of a state if bob does not trust it. The result also lacks an outcome that bob could
-    not see completely, since two such outcomes may look alike, and still differ."""
+    The result lacks outcomes that bob does not trust. It also lacks outcomes that bob could not see completely, since
+    two such outcomes may look alike, and still differ."""
     exploration = _WorkloadExploration(agent, subject, plan, effort, told, checkers, evidence)
     try:
         if effort.only_durable:

@@ -35,10 +35,10 @@ class RecoveredState(NamedTuple):
 
 @dataclass(eq=False)
 class HostCheckers:
-    """The file system checks of one worker on the host. ``agent`` is bob's program in a sandbox, which runs these
-    checks. If the agent fails (a check that finds errors is no failure), bob sets ``agent`` to None, and calls ``told``
-    with the reason. From then on, guests run the checks. ``is_doubted`` is True if a guest has recovered a state
-    otherwise than the host."""
+    """The file system checks that run on the host for one worker (a thread of the run that works with guests).
+    ``agent`` is bob's program in a sandbox, which runs these checks. If the agent fails (a check that finds errors is
+    no failure), bob sets ``agent`` to None, and calls ``told`` with the reason. From then on, guests run the checks.
+    ``is_doubted`` is True if a guest has recovered a state differently from the host."""
 
     agent: Agent | None
     told: Callable[[str], None]
@@ -50,7 +50,7 @@ class HostCheckers:
             self.told(str(reason))
 
     def doubt(self, reason: object) -> None:
-        """Note that a guest has recovered a state otherwise than the host, so that guests run all further checks."""
+        """Note that a guest has recovered a state differently from the host, so that guests run all further checks."""
         self.is_doubted = True
         self.fail(reason)
 

@@ -5,8 +5,8 @@ matter (:mod:`bob.observe.predict`).
 A *stretch* is a run of neighbouring sectors that the same writes of the recording change. The description of a disk has
 the content of each stretch that recovery changed, and digests of the writes outside of stretches. The *exempt* area is
 the file system's log, which is not needed after recovery. So bob ignores the content of two kinds of writes to this
-area: writes outside of stretches, and writes after the last read. For example, xfs writes a log record with a random
-number at its unmount."""
+area: writes outside of stretches, and writes after the last read of the disk. For example, xfs writes a log record with
+a random number at its unmount."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from bob.observe.accesses import Access
 class Leftovers:
     """The disk that a state left, as far as bob compares it. ``contents`` has the stretches that recovery changed, as
     pairs of the stretch's number and its content's number. ``late`` has the stretches in the exempt area that were
-    written after the last read. If two disks differ only in stretches that are ``late`` on both, bob takes them as
-    equal. ``written`` has the writes outside of stretches as (first sector, sectors, digest of the final content). The
-    digest of a write in the exempt area is empty."""
+    written after the last read of the disk. If two disks differ only in stretches that are ``late`` on both, bob takes
+    them as equal. ``written`` has the writes outside of stretches as (first sector, sectors, digest of the final
+    content). The digest of a write in the exempt area is empty."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]
@@ -49,7 +49,7 @@ class Stretches:
     ``LONGEST`` sectors are left out.
 
     ``forgettable`` says, for each sector of ``composer.sectors``, whether bob tests if recovery forgets its content.
-    bob tests this for stretches outside of the ``exempt`` area, the log. It does not for the log, where one part of a
+    bob tests this for stretches outside of the ``exempt`` area, the log. It does not test the log: there, one part of a
     block decides whether recovery uses another part."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:

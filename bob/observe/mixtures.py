@@ -7,17 +7,17 @@ state. The result is another state, whose tree differs from the known trees only
 knows this tree without a mount. All such states together are a *mixture*. bob can count these states exactly: each
 sector belongs to a part of a write, and parts reach the disk independently (:mod:`bob.crash.units`).
 
-A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. A
-sector behind the end of that file may pass through, too, since no file shows it. Such a sector must be in the same
-block as a sector that the file shows, and the same write must have written both sectors. These conditions are not
-sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of the mixture, its
-*rows*. In one row all sectors have the content from before their writes, and in another row all have the content from
-after their writes. The other rows ensure that for any two sectors, the rows together have all four combinations of
-before and after. States that bob mounted for other reasons count as rows, too. If recovery of a row reads other sectors
-than recovery of the known states, bob drops the mixture. It also drops the mixture if one of the first two rows does
-not have the predicted tree. If another row lacks its predicted tree, bob uses no mixture of this workload. In addition
-to the rows, bob mounts random states of the mixture. If such a state does not have its predicted tree, a control has
-failed, and bob then trusts only the outcomes of mounted states.
+A sector may pass through only if recovery or bob read it, and if exactly one place of one file shows its content. The
+states of a mixture may also differ in a sector behind the end of that file, since no file shows it. Such a sector must
+be in the same block as a sector that the file shows, and the same write must have written both sectors. These
+conditions are not sufficient: a file system may check data that it reads, as btrfs does. So bob mounts some states of
+the mixture, its *rows*. In one row all sectors have the content from before their writes, and in another row all have
+the content from after their writes. The other rows ensure that for any two sectors, the rows together have all four
+combinations of before and after. States that bob mounted for other reasons count as rows, too. If recovery of a row
+reads other sectors than recovery of the known states, bob drops the mixture. It also drops the mixture if one of the
+first two rows does not have the predicted tree. If another row lacks its predicted tree, bob uses no mixture of this
+workload. In addition to the rows, bob mounts random states of the mixture. If such a state does not have its predicted
+tree, a control has failed, and bob then trusts only the outcomes of mounted states.
 
 Suppose that a sector passed through in rows with its old content, and in rows with its new content. Then bob assumes
 that it passes through in every state of the mixture, whatever the other sectors contain. The file systems ext2, ext3,
@@ -174,8 +174,9 @@ class Mixtures:
 
     @property
     def is_possible(self) -> bool:
-        """Whether bob can search for mixtures. It cannot if there are too many courses (each is what recovery reads in
-        some state, in order) to compare each mixture with all of them, or if recovery forgets blocks that it reads."""
+        """Whether bob can search for mixtures. A course is what recovery reads in some state, in order. bob cannot
+        search if there are too many known courses to compare each mixture with all of them. Nor can it if recovery
+        *forgets* blocks: the disk after recovery is the same, whatever these blocks contained."""
         return self._leaves() is not None
 
     def more(self, mixture: Mixture) -> int | None:
