@@ -16,8 +16,9 @@ from bob.observe.observation import OutcomeTable, split
 @dataclass(frozen=True, slots=True)
 class CachedMount:
     """The result of the mount of a disk, compressed. bob caches only disks that mount without a repair. ``found`` is
-    the outcome as JSON. In this JSON, an index into ``chunks`` stands for each content of a file. ``accesses`` are the
-    reads and writes of the disk. ``on_host`` is True if the host ran the file system's check, and no guest did."""
+    the outcome as JSON. In this JSON, an index into ``chunks`` (``packed_chunks``, decompressed) stands for each
+    content of a file. ``accesses`` are the reads and writes of the disk. ``on_host`` is True if the host ran the file
+    system's check, and no guest did."""
 
     found: str
     packed_chunks: tuple[bytes, ...]

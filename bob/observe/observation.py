@@ -49,8 +49,8 @@ class Node:
     project: int = 0
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from ``start`` to ``end``, up to the end of the file. Bytes that bob could not read are
-        missing at the end, or zero if the file has ``pieces``."""
+        """Return the bytes from ``start`` to ``end``, up to the end of the file. If bob could read only the first part
+        of the file, the bytes after that part are missing, or zero if the file has ``pieces``."""
         if self.pieces is None:
             return self.content[start:end]
         end = min(end, self.size)

@@ -34,9 +34,10 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state that represents several legal states, whose number is ``states``. The represented states have the
-    same ``outcome`` (None: unknown). No state is represented twice, so these numbers can be added. ``whole`` is the
-    number of represented states without torn writes; None if bob did not count them."""
+    """A crash state that represents several legal states (states that the disk may be in after a crash). ``states`` is
+    their number. The represented states have the same ``outcome`` (None: unknown). No state is represented twice, so
+    these numbers can be added. ``whole`` is the number of represented states without torn writes; None if bob did not
+    count them."""
 
     state: CrashState
     outcome: int | None
@@ -51,9 +52,9 @@ class ExploredState(NamedTuple):
 
 class MixedStates(NamedTuple):
     """Torn states of one mixture (:mod:`bob.observe.mixtures`). ``states`` is their number. States that an explored
-    state represents are not counted again. ``rows`` are the indexes of some explored states. The torn states have the
-    same tree as these explored states, except for the data in files. In this data, each sector is equal to that sector
-    in the first of ``rows``, or to that sector in the second."""
+    state represents are not counted again. ``rows`` are the indexes of two or more explored states. The torn states
+    have the same tree as these explored states, except for the data in files. In this data, each sector is equal to
+    that sector in state ``rows[0]`` or in state ``rows[1]``."""
 
     states: Count
     rows: tuple[int, ...]
@@ -94,10 +95,10 @@ class Observations:
     outcome completely. ``normal`` has troubles that also occur on a disk without any write of the recording.
     ``passing`` has complaints that the kernel did not repeat on another mount.
 
-    ``coverage`` counts the legal states that ``states`` represent. The states of ``mixtures`` are not in it, since they
-    count only for claims that bob can judge sector by sector. ``unknown_torn`` says why bob does not know the outcomes
-    of torn states in a random sample. It is empty if at least three quarters of all legal torn states mount, and
-    ``states`` represent them."""
+    ``coverage`` counts the legal states that ``states`` represent. The states of ``mixtures`` are not in it, since bob
+    cannot judge every claim (what each crash state should satisfy) on them. ``unknown_torn`` says why bob does not know
+    the outcomes of torn states in a random sample. It is empty if ``states`` represent at least three quarters of all
+    legal torn states, counting only those that mount."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable

@@ -181,9 +181,9 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
     """Return what each access read: one array for each access, with indexes into the ascending ``sectors``. The arrays
-    are sorted by the time when recovery used the data. A sector is only in the array of the first access to it, if that
-    access is a read. So a sector that was written first is in no array. Accesses whose arrays would be empty are left
-    out."""
+    are sorted by the time when recovery used the data. If the first access to a sector is a read, the sector is in the
+    array of that access and in no other. If the first access is a write, the sector is in no array. Accesses whose
+    arrays would be empty are left out."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

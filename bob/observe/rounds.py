@@ -3,7 +3,7 @@ state shows. A *mixture* is a set of torn states whose trees of files bob knows 
 (:mod:`bob.observe.mixtures`).
 
 From earlier reads, bob predicts the outcomes of single states (:mod:`bob.observe.predict`). In each of the other
-states, recovery at some point reads a content that no mounted state had in these sectors. bob groups these states by
+states, recovery at some point reads sectors with a content that no mounted state had there. bob groups these states by
 the first such read and its content, and mounts one state of each group. Then it divides all legal states by the course
 of recovery (what recovery reads, in order). bob mounts some predicted states as controls (:mod:`bob.observe.controls`).
 If a control has another outcome than predicted, bob trusts no prediction, only the outcomes of mounted states.
@@ -123,8 +123,9 @@ class Rounds:
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
         """Find the outcomes of more ``states``, by predictions or mounts. If ``counted`` is false, the function
-        ``told`` (:class:`Rounds`) does not get the number of these states. Raises Misprediction, and the errors of the
-        session. After an error, ``mounts.outcomes`` still has the trusted outcomes."""
+        ``told`` (:class:`Rounds`) does not get the number of these states. Raises Misprediction, and the errors of
+        :meth:`bob.observe.session.Session.mount`. After an error, ``mounts.outcomes`` still has the trusted
+        outcomes."""
         window = self.ledger.add(states)
         contents = {number: self._plan.composer.contents(self.ledger.states[number]) for number in window}
         waiting = dict(contents)
@@ -177,10 +178,10 @@ class Rounds:
 
     def mix(self) -> None:
         """Find mixtures until the outcomes of most torn states are known. A mixture (:mod:`bob.observe.mixtures`) is a
-        set of torn states that differ only in sectors of file data. The search makes at most as many mounts as a sixth
-        of the effort's ``budget``, and at most as many as bob has already made for this workload. Raises the errors of
-        :meth:`observe`. Raises Misprediction if a control (a random state of a mixture) has a file with other bytes
-        than predicted."""
+        set of torn states that differ only in sectors of file data. The search makes at most as many mounts as bob has
+        already made for this workload. It also makes at most a sixth of the mounts that ``Effort.budget`` allows.
+        Raises the errors of :meth:`observe`. Raises Misprediction if a control (a random state of a mixture) has a file
+        with other bytes than predicted."""
         if self._effort.mixing is None or self.known.forgets or self._session.forgets:
             return
         chance = Random(f"{self._effort.seed} mixtures")
@@ -324,8 +325,9 @@ class Rounds:
 
     def count(self, division: Division) -> StateCounts:
         """Count how many legal states each explored state stands for. The *easiest* state of an outcome has the fewest
-        torn writes, then the fewest separate runs of writes on the disk. It stands for all states in the known courses
-        with this outcome, except those that bob explored one by one. Raises Misprediction."""
+        torn writes, then the fewest unbroken series of writes that are on the disk. It stands for all states in the
+        known courses with this outcome, except those that bob explored one by one. Raises Misprediction if a mounted
+        state contradicts a prediction."""
         for course in division.courses:
             state = self._plan.legal.some(course.cube)
             if self.ledger.is_easier(state, course.outcome):

@@ -118,9 +118,9 @@ class Session:
         """Mount the states as :meth:`observe` does. Return the outcome of each state, with the accesses to its device.
 
         With ``audit``, the guest also compares the scratch device with its base image (the disk before the recording),
-        which takes as long as some mounts. Without ``audit``, the caller must not trust the result until a later call
-        with ``audit`` succeeds. If ``in_guest``, the guest itself runs the file system's check before the mount, even
-        if the host could. Raises AgentBroken if the trace lacks reads that the device counted."""
+        which takes as long as several mounts. Without ``audit``, the caller must not trust the result until a later
+        call with ``audit`` succeeds. If ``in_guest``, the guest itself runs the file system's check before the mount,
+        even if the host could. Raises AgentBroken if the trace lacks reads that the device counted."""
         recovered = None if in_guest or self._host is None else self._host.recover(deltas, payload)
         if recovered is None:
             return self._mount(deltas, payload, audit=audit)

@@ -1,10 +1,10 @@
 """The legal crash states, torn ones included, whose course of recovery (what recovery reads, in order) is known from
 the mounted states. All states of one course have the same *outcome*: a mount of each shows the same.
 
-The states are divided into cubes (:mod:`bob.crash.cubes`) of parts of writes (:mod:`bob.crash.units`). A part is the
-smallest piece that a tear can separate. In a cube, some parts must be on the disk, some must not, and all others are
-free. If recovery reads no sector of a write, a single cube contains the states for all ways to tear that write, and bob
-need not list these ways."""
+A *part* is the smallest piece of a write that a tear can separate (:mod:`bob.crash.units`). The states are divided into
+cubes (:mod:`bob.crash.cubes`). In a cube, some parts must be on the disk, some must not, and all others are free. If
+recovery reads no sector of a write, a single cube contains the states for all ways to tear that write, and bob need not
+list these ways."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -43,9 +43,9 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Yield the legal states whose outcome the tree of reads ``known`` predicts, as cubes with their outcomes. No
-        state is in two of the cubes. If there are too many cubes, some states are left out. Do not keep all cubes:
-        there may be 60,000 of them, of 4 KB each."""
+        """Yield the legal states whose outcome bob can predict from ``known`` (the tree of recovery's reads). They come
+        as cubes with their outcomes. No state is in two of the cubes. If there are too many cubes, some states are left
+        out. Do not keep all cubes: there may be 60,000 of them, of 4 KB each."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()

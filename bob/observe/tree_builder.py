@@ -29,7 +29,7 @@ class TreeBuilder:
         """Return the checker's result (exit code and output) for each tree of ``asked``. A tree maps paths to files,
         without its root directory. The checker may take ``seconds`` for each tree. A run in ``asked`` may have a
         *spoiler*: a script that damages the tree first, to test the checker. Raises UsageError if a tree cannot be
-        built, or if a spoiler fails. Raises GuestLost if the guest does not return."""
+        built, or if a spoiler fails. Raises GuestLost if the guest does not answer in time."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()
         new: list[bytes] = []

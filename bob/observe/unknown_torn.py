@@ -31,10 +31,11 @@ class TornCause(StrEnum):
     place without earlier data, and ``OVERWRITTEN`` is data over other data.
 
     The next four causes are about states in a *mixture* (:mod:`bob.observe.mixtures`). A mixture is a set of torn
-    states that differ only in sectors of file data. Each of these sectors is from before a write or from after it. bob
-    mounts a few states of a mixture, and predicts the other states. For any two of the sectors, the mounted states
-    include all four combinations of before and after. bob can judge some claims by pairs of sectors. For such a claim,
-    the mounted states show whether any state of the mixture breaks it: bob judges the claim *sector by sector*.
+    states that differ only in sectors of file data. Each of these sectors has the content from before a write, or from
+    after it. bob mounts a few states of a mixture, and predicts the other states. For any two of the sectors, the
+    mounted states include all four combinations of before and after. bob can judge some claims by pairs of sectors. For
+    such a claim, the mounted states show whether any state of the mixture breaks it: bob judges the claim *sector by
+    sector*.
 
     ``BUDGET``: to check the mixture would take too many mounts, so bob predicts nothing. ``UNTESTABLE``: bob cannot
     mount a state that the check needs, since that state is not legal, or the mixture has too many parts (pieces of
