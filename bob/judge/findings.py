@@ -39,8 +39,8 @@ _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "
 
 
 class Flushing(StrEnum):
-    """The reason why no flush saved a write. If crashes come only after the workload's last call has returned, only a
-    flush before that return counts. Otherwise, a flush before the crash counts."""
+    """The reason why no flush saved a write. bob considers the flushes that were sent before the crash. If all crashes
+    come after the workload's last call has returned, bob considers the flushes before that return instead."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -104,7 +104,8 @@ class Findings:
         found.workloads.add((workload.name, workload.finish.name))
 
     def kept(self, keep: Keep) -> tuple[Finding, ...]:
-        """Return the findings, with the smallest workloads first. Save the witness of each finding with ``keep``."""
+        """Return the findings, with the smallest workloads first. ``keep`` saves the witness of each finding, a file
+        about a crash state with the violation."""
         made = sorted(self._found.values(), key=lambda found: found.finding.size)
         return tuple(
             replace(

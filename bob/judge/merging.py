@@ -1,7 +1,7 @@
-"""The merge of shards into one run. A shard is a part of a run that another machine may have done: some columns of a
-matrix, some batches of a search, or some configurations of a program. Each shard has its own run directory (its
-recordings and results). All shards must have the same environment, and the same request except for the division into
-shards."""
+"""The merge of shards into one run. A shard is a part of a run that another machine may have done: some configurations
+of ``bob matrix``, some batches of a search, or some configurations of a program. Each shard has its own run directory
+(its recordings and results). All shards must have the same environment, and the same request except for the division
+into shards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace

@@ -1,6 +1,8 @@
 """The answer to the question whether a program survives crashes on a model. A model is a set of rules that say which
 states of the files a crash may leave. bob builds states that the model allows. The program's checker (a command)
-accepts or refuses each state. bob may also compare this answer with the answer on a real file system."""
+accepts or refuses each state. bob may also compare this answer with the answer on a real file system.
+
+A *way* to break the program is a consequence (such as corruption), together with the checker's words for it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -63,9 +65,9 @@ class ModelLooked:
 @dataclass(frozen=True, slots=True)
 class JudgedModel:
     """The answer about a program on a model. ``shown`` has the indexes of the states whose trees bob shows to the user.
-    For each way to break the program (a consequence with the checker's words), bob shows one state. The program has a
-    *reliance* on a system call if the checker refuses a state that lacks the call's effect. For each kind of reliance
-    that explains a way, bob shows one more state."""
+    For each way to break the program, bob shows one state. The program has a *reliance* on a system call if the checker
+    refuses a state that lacks the call's effect. A way may come from several kinds of reliance. bob shows a state for
+    each kind too."""
 
     result: SubjectResult
     shown: Sequence[int]
@@ -137,8 +139,8 @@ def unknown(model: str, about: str, reason: str) -> SubjectResult:
 
 def numbered(effects: Effects) -> Effects:
     """Return a copy of ``effects`` (what each system call of the program changes). In the copy, files have the inode
-    numbers that bob gives them in trees from a model. A real file system may give the number of a removed file to a new
-    file. bob gives each file of the program its own number."""
+    numbers that bob gives them in trees from a model. There, each file of the program has its own number. On a real
+    file system, a new file may get the number of a removed file."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 

@@ -129,9 +129,10 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict on a program that breaks in ``ways``, and the reasons for doubt, which make the verdict
-    UNKNOWN unless it FAILS. The returned reasons are ``reasons``, and a further reason if the checker hung on states,
-    but refused none. ``where`` ends the text of this further reason, such as "on some states".
+    """Return the verdict on a program that breaks in ``ways``, and the reasons for doubt. With such a reason, the
+    verdict is UNKNOWN instead of HOLDS, but FAILS remains FAILS. The returned reasons are ``reasons``, and a further
+    reason if the checker hung on states, but refused none. ``where`` ends the text of this further reason, such as "on
+    some states".
 
     A hang alone never makes the verdict FAILS. A checker that bob does not trust never makes it FAILS either."""
     consequences = {way.consequence for way in ways}

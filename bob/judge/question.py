@@ -36,9 +36,9 @@ from bob.workload.plain import WorkloadDocument
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A question of ``bob try``. All ``workloads`` have the same operations, but each ends in another way (a finish),
-    such as with an fsync. ``request`` says how and where they run. For each expectation, bob keeps witnesses of up to
-    ``most_witnesses`` ways to break it."""
+    """A question of ``bob try``. All ``workloads`` have the same operations, but different ends, such as an fsync or a
+    sync. ``request`` says how and where they run. For each expectation, bob keeps witnesses of up to ``most_witnesses``
+    ways to break it."""
 
     request: ProbeRequest
     workloads: tuple[Workload, ...]

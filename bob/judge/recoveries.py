@@ -41,8 +41,8 @@ class Recovered:
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
     """Choose up to ``count`` crash states at random, with the random seed ``seed``. For each outcome of each workload,
-    one state takes part in the draw. Outcomes with a failed mount take no part, and neither do workloads with a lost
-    guest."""
+    one state takes part in the draw. Outcomes with a failed mount take no part. Neither do workloads with outcomes that
+    bob does not know."""
     every = [Recovered(number, *found) for number, observed in runs for found in _of_each_outcome(observed)]
     drawn = Random(f"{seed} recoveries").sample(range(len(every)), min(count, len(every)))
     return [every[place] for place in sorted(drawn)]
@@ -57,9 +57,9 @@ def chosen_again(
 ) -> list[Recovered]:
     """Choose up to ``count`` crash states that crashes during recoveries left. Each of the ``crashed`` recoveries has a
     number, and the observations of its crash states. The recoveries take turns to offer a state. They offer no state
-    with a predicted outcome, since recovery reads the same there as in a mounted state. A state is left out if its disk
-    has the same content as a disk chosen before, or if ``known`` has the content's name. ``disk`` returns this name,
-    given a recovery's number and a state."""
+    that bob did not mount, since its recovery would read the same data as that of a mounted state. A state is left out
+    if its disk has the same content as a disk chosen before, or if ``known`` has the content's name. ``disk`` returns
+    this name, given a recovery's number and a state."""
     contents, found = set(known), list[Recovered]()
     turns = [
         (place, of.workload, _offered(observed, Random(f"{seed} recoveries after {place}")))
@@ -183,8 +183,8 @@ class Recoveries:
         return self.run.observed(self.origin(one)).findings.observation(one.outcome)
 
     def single(self, place: int) -> Iterator[Observation]:
-        """Yield the observed trees that the first crash before recovery number ``place`` could have left if no other
-        crash had followed. A crash at the same time may lose other writes."""
+        """Yield the observed trees that a single crash, of the workload, could have left. This crash comes at the same
+        time as the first crash that led to recovery number ``place``, but may lose other writes."""
         first = self.chain(place)[0]
         folder = self.origin(first)
         points, observed = self.case(folder).plan.points, self.run.observed(folder)
@@ -212,7 +212,7 @@ def _lacks(case: Case, state: CrashState) -> str:
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
     """Judge all crashes of recoveries in ``run``, and add the verdicts to ``column`` (the verdicts on one
-    configuration). If the run chose no crash state for such a crash, the verdict is UNKNOWN."""
+    configuration). If bob found no crash state whose recovery it could crash, the verdict is UNKNOWN."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "bob did not find any crash state whose recovery it could crash")

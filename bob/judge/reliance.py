@@ -48,8 +48,8 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """A runner of functions that make explanations. If such a function fails by a mistake in bob, the result only lacks
-    this explanation, and the run goes on. ``keep`` saves the first traceback, and returns the name of its file."""
+    """A runner of functions that make explanations. If such a function fails by a mistake in bob, the run goes on
+    without this explanation. ``keep`` saves the first traceback, and returns the name of its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -76,8 +76,8 @@ class Explaining:
 
 
 class Reliances:
-    """An explanation of the trees that a checker refuses, by the system ``calls`` of the program. If the ``effects`` of
-    the calls are not known, bob explains nothing.
+    """The reasons why a checker refuses trees: the trees lack effects of the program's system ``calls``. If the
+    ``effects`` of the calls are not known, bob gives no reasons.
 
     Each of ``windows`` has the trees that crashes leave between one output of the program and the next. Each of
     ``groups`` has calls that must persist together. For trees that bob itself built, the function ``known`` returns how
@@ -224,7 +224,7 @@ def effects_of(
     calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
 ) -> Effects | None:
     """Return the effects of ``calls``, which changed the tree ``before`` into the tree ``after``. Return None if bob
-    did not see one of the trees, or does not know the form of a call."""
+    did not see one of the trees, or cannot replay the calls on ``before``."""
     if before is None or after is None:
         return None
     try:

@@ -32,9 +32,9 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """Return the vulnerabilities of all ``several``. The place of a vulnerability may lack the name of the function. If
-    exactly one other vulnerability has the same type, and the same place with a function name, bob counts both as
-    one."""
+    """Return the vulnerabilities of all given mappings as one mapping. The place of a vulnerability may lack the name
+    of the function. If exactly one other vulnerability has the same type, and the same place with a function name, bob
+    counts both as one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -50,9 +50,10 @@ def statics(harms: Iterable[Way]) -> Statics:
     4.2). Harms at one place of the program are one vulnerability.
 
     Each harm has reasons. A reason is a set of calls that the program relies on. It has a type, such as atomicity of an
-    append. All reasons of one type count as one vulnerability of the harm. Its place is that of the first missing call
-    in the shortest reason. If one place has a vulnerability of ordering and one of durability, only the one of ordering
-    counts. If no call explains a harm, the checker's sentence replaces the place. Hangs do not count."""
+    append. All reasons of one type count as one vulnerability of the harm. The place of this vulnerability is that of
+    the first missing call in the shortest reason. If one place has a vulnerability of ordering and one of durability,
+    only the one of ordering counts. If no call explains a harm, the checker's sentence replaces the place. Hangs do not
+    count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:

@@ -8,9 +8,9 @@ looked it up. All other blocks count as used.
 To read a block of its journal, jbd2 reads 32 blocks, beginning with that block (do_readahead in fs/jbd2/recovery.c).
 Its function ``jread`` first looks up the wanted block, and sends a bio for it. Readahead then looks up the same block
 again, and the blocks after it. This second lookup of the wanted block is not a use. It tells bob that readahead has
-begun, so bob takes it and the following lookups of this call as lookups by readahead. In other file systems, such as
-reiserfs, readahead looks up each block once. If a block there had just one lookup before the kernel read it ahead, bob
-counts that lookup as readahead's.
+begun, so bob takes it and all later lookups of this ``jread`` call as lookups by readahead. In other file systems, such
+as reiserfs, readahead looks up each block once. If a block there had just one lookup before the kernel read it ahead,
+bob counts that lookup as readahead's.
 
 A file system may be on layers (device-mapper or md devices). Its block numbers are then those of the device that the
 layers make. The kernel translates each read of that device into bios to the disks. From these bios, bob knows the
