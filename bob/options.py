@@ -40,11 +40,10 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The possible values of an option that the function ``read`` parses. This function takes what the user gave (a
-    word or a path) and the name of the option. It returns the value, or raises UsageError. The function ``offered``
-    takes the options that the user gave so far, and returns the words that a shell may offer as completions. If no word
-    fits, and ``files`` is "file" or "dir", the shell offers paths of this kind. In help texts, ``name`` stands for the
-    value."""
+    """The possible values of an option. The function ``read`` takes what the user gave (a word or a path) and the name
+    of the option. It returns the value, or raises UsageError. The function ``offered`` takes the options that the user
+    gave so far, and returns the words that a shell may offer as completions. If no word fits, and ``files`` is "file"
+    or "dir", the shell offers paths of this kind. In help texts, ``name`` stands for the value."""
 
     read: Callable[[Any, str], Any]
     offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
@@ -124,7 +123,8 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that the option accepts (:class:`Choice`), or the values of an enum; () for any other parameter."""
+        """The words that the user can give: those of a :class:`Choice`, or the values of an enum. For any other
+        parameter, ()."""
         if isinstance(self.option.values, Choice):
             return self.option.values.words
         return tuple(str(one.value) for one in self.kind) if issubclass(self.kind, Enum) else ()

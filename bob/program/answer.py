@@ -85,8 +85,8 @@ class CheckerAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun(Generic[S_co]):
-    """A run of a checker on the crash state ``state``, after the program wrote ``output``. ``spoiler`` is a script that
-    damages the state first, or empty."""
+    """A run of a checker on the crash state ``state``. Before the crash, the program wrote ``output``. ``spoiler`` is a
+    script that damages the state first, or empty."""
 
     state: S_co
     output: bytes

@@ -1,5 +1,5 @@
-"""Read the folder of a program, with its ``app.toml``, or of a cluster, with its ``cluster.toml``: the declaration, the
-scripts and the other files."""
+"""Read the folder of a program: its declaration (``app.toml``), its scripts and its other files. A cluster is a program
+that consists of nodes, each with a disk of its own. A cluster's declaration is ``cluster.toml``."""
 
 import os
 from collections import Counter
@@ -69,8 +69,9 @@ class ClusterDeclaration(ProgramDeclaration, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FolderKind:
-    """A kind of folder that users write: of a ``what``, with the file ``declaration`` and the scripts ``needed``. bob
-    ships such folders in probes/``shipped``."""
+    """A kind of folder that users write. Messages call its content ``what``, such as "cluster". The folder has the file
+    ``declaration`` and the scripts ``needed``. ``shape`` is the class for the content of this file. bob ships such
+    folders in probes/``shipped``."""
 
     what: str
     declaration: str
@@ -143,8 +144,8 @@ DECLARATION, load, named, shipped_programs = APP.declaration, APP.load, APP.name
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
-    """Return a program with these scripts (empty: no such script). Each argument is a shell command, or the path of the
-    user's script."""
+    """Return a program whose scripts are the arguments. Each argument is a shell command, or the path of the user's
+    script, or empty (no such script)."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
     files = [_script(name, text) for name, text in texts.items() if text]
     return Program("commands", workload, tuple(files))

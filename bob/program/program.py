@@ -32,9 +32,9 @@ class Pace(StrEnum):
 
     def delay(self, commit: float) -> float:
         """Return the delay after each call (seconds of the guest's clock), on a file system that commits at least every
-        ``commit`` seconds. The kernel's shortest timers take 5 s (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
-        ``dirty_writeback_interval``, mm/page-writeback.c). The writeback timer writes data only when the data is 30 to
-        35 s old."""
+        ``commit`` seconds. The delay of SLOW is longer than the kernel's shortest timers, which take 5 s
+        (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2; ``dirty_writeback_interval``, mm/page-writeback.c). The writeback
+        timer writes data only when the data is 30 to 35 s old."""
         return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
@@ -76,13 +76,14 @@ class Program:
     damaged state. ``packages`` are Debian packages.
 
     ``logs`` and ``frames`` are shell patterns. Files whose paths match a pattern in ``logs`` are log files of the
-    program. A model describes the states that a crash of a file system may leave. In these states, the log files are as
-    they were before the program ran. For each call, bob reports one function of the call's stack as the caller. It is
-    the innermost function whose name, or whose binary file's name, matches a pattern in ``frames``.
+    program. A model describes the states that a crash of a file system may leave. Models ignore what the program
+    does to its log files. For each call, bob reports one function of the call's stack as the caller. It is the
+    innermost function whose name, or whose binary file's name, matches a pattern in ``frames``.
 
-    A cluster is a program with ``nodes``, its members, which each have a disk of their own. Its scripts are those of a
-    client. After a start, the cluster must be ready within ``ready_seconds`` (guest's clock). The node ``late`` starts
-    after the others are ready, so that it does not lead (-1: all nodes start together)."""
+    If ``nodes`` is not 0, the program is a cluster. It has this number of nodes, each with a disk of its own. The
+    scripts ``setup``, ``workload`` and ``check`` are clients of the cluster. After a start, the cluster must be ready
+    within ``ready_seconds`` (guest's clock). The node ``late`` starts after the others are ready, so that it does not
+    lead (-1: all nodes start together)."""
 
     name: str
     about: str
@@ -102,8 +103,8 @@ class Program:
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
 
     def starting(self, case: int) -> Program:
-        """Return the program with a start order for the check of an outcome with the number ``case``. For a cluster,
-        the orders take turns: all nodes together, or one of the nodes late."""
+        """Return the program for the check of an outcome (what a mount of a crash state shows). In a cluster, the
+        outcome's number ``case`` decides whether all nodes start together, or which node starts late."""
         return replace(self, late=case % (self.nodes + 1) - 1) if self.nodes else self
 
     @property

@@ -36,7 +36,7 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
     Any other call gets the innermost frames that are common to all similar calls of the other run. Two calls are
     similar if the same program makes them, and if their names and paths are the same. If one of the similar calls
-    writes the same data as the call, bob uses only those that write as many bytes as the call. Numbers, hashes and
+    writes the same data as the call, bob ignores similar calls that write more or fewer bytes. Numbers, hashes and
     random names in paths and data do not matter. If the similar calls have different innermost functions, the call gets
     no frames."""
     found = list(calls)

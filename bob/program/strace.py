@@ -32,7 +32,7 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """A system call that has returned. ``arguments`` are as strace writes them. ``result`` is the number that it
+    """A system call that has returned. ``arguments`` are as strace writes them. ``result`` is the number that the call
     returned (None: the call failed, or does not return a value). If the call returned a descriptor, ``opened`` is the
     path of its file. ``seconds`` is the time by the guest's clock when the call began. ``stack`` has the frames,
     innermost first. The call began at line ``begun`` of strace's output, and had taken effect by line ``done``; other

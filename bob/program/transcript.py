@@ -114,8 +114,8 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
     """Return the windows of a recording: before the first of ``outputs``, between two of them, and after the last one.
-    If the program wrote output before ``trace`` begins, the output of every window contains it. If a crash may leave
-    the same state in several windows, each of these windows has this state."""
+    If the program wrote output before ``trace`` begins, the output of every window contains it. Crashes in
+    different windows may leave the same state."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:

@@ -49,7 +49,7 @@ def _maps(call: SystemCall, names: Paths) -> str:
 
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
-    """Return a phrase (such as "mmap of /f") for each call that may have written to a file below ``root`` bytes that
+    """Return a phrase (such as "mmap of /f") for each call that may have changed a file below ``root`` in a way that
     strace does not show."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
