@@ -6,6 +6,7 @@ from typing import Any
 
 from bob.agent.shared import LayerDocument, OperationsDocument, SubjectDocument
 from bob.subject import Layer, Subject
+from bob.subject.file_system import UUID
 from bob.workload import operations as ops
 from bob.workload.history import PerformedOperation
 from bob.workload.language import form_of
@@ -31,7 +32,15 @@ def encode_subject(subject: Subject) -> SubjectDocument:
         layers=[_layer(one) for one in subject.layers],
         missing=list(subject.missing),
         lost=[*subject.missing, *subject.lost],
-        nodes=[encode_subject(node) for node in subject.nodes],
+        nodes=[_node(number, node) for number, node in enumerate(subject.nodes)],
+    )
+
+
+def _node(number: int, node: Subject) -> SubjectDocument:
+    """Return the subject of a cluster's member. Its file system has a UUID of its own, since mkfs or the kernel refuses
+    two file systems with one UUID."""
+    return encode_subject(node)._replace(
+        mkfs=[word.replace(UUID, f"{UUID[:-3]}{0xB0B + number:x}") for word in node.mkfs]
     )
 
 

@@ -30,7 +30,7 @@ class Log(StrEnum):
 
 _FOLDER = Path(__file__).with_name("file-systems")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]{0,39}")
-_UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
+UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _read(name: str, text: str) -> FileSystem:
 
 
 def _command(key: str, text: str) -> tuple[str, ...]:
-    words = tuple(shlex.split(text.replace("{uuid}", _UUID)))
+    words = tuple(shlex.split(text.replace("{uuid}", UUID)))
     if words and words.count(DEVICE) != 1:
         raise ValueError(f"{key} must have the word {DEVICE} exactly once")
     return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from bob.catalogue.request import ProbeRequest, request_from_json, request_to_js
 from bob.errors import UsageError
 from bob.program.folder import CLUSTER
 from bob.program.program import Program, ProgramDocument
+from bob.record.encode import encode_subject
 from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
 from bob.run.requests import cluster_requests
 from bob.schema import decode, encode
@@ -73,6 +75,16 @@ def test_each_node_has_a_file_system_and_a_disk_of_its_own(tmp_path: Path) -> No
     assert not made.is_one_disk
     for asked in (alike, mixed):
         assert request_from_json(request_to_json(asked)) == asked
+
+
+def test_no_two_nodes_have_file_systems_with_one_uuid(tmp_path: Path) -> None:
+    """mkfs.btrfs refuses that, and so does the kernel's mount of xfs."""
+    cluster = CLUSTER.load(folder(tmp_path / "mine"))
+    for asked in requests(cluster, "ext4", "btrfs", "ext4,xfs,btrfs"):
+        commands = [" ".join(node.mkfs) for node in encode_subject(asked.configuration).nodes]
+        found = [re.findall(r"b0b0b0b0-[0-9a-f-]{27}", command) for command in commands]
+        assert [len(set(one)) for one in found] == [1, 1, 1]
+        assert len({one[0] for one in found}) == 3
 
 
 def test_bob_predicts_nothing_for_a_cluster(tmp_path: Path) -> None:
