@@ -19,9 +19,10 @@ ALL_BITS = 0o7777
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
-    """A program's calls as a ``workload``, with the ``history`` of the tree of files after each operation. A file has
-    the same number in the history and in ``effects``. Operation k (from 1) is part of the system call number ``calls[k
-    - 1]``. ``outputs[k]`` is all output that the program had written when operation k returned."""
+    """A program's calls as a ``workload``, with the ``history`` of the tree of files after each operation. ``effects``
+    has what each call did to the tree. A file has the same number there and in the history. Operation k (from 1) is
+    part of the system call number ``calls[k - 1]``. ``outputs[k]`` is all output that the program had written when
+    operation k returned."""
 
     workload: Workload
     history: History

@@ -19,9 +19,9 @@ SECTOR = 512
 
 class Signs:
     """The signs in one crash state. A call changes units (a name, a size, a range of contents). From the value of each
-    of these units, bob concludes whether the call has persisted. ``unmade`` has the calls that began after the crash.
-    Such a call may give a unit the same value as an earlier call. If the state shows this value, bob concludes that the
-    earlier call has persisted, but not the later one."""
+    of these units, bob concludes whether the call has persisted. ``unmade`` has the calls that began only after the
+    kernel had sent the last write that the crash state has. Such a call may give a unit the same value as an earlier
+    call. If the state shows this value, bob concludes that the earlier call has persisted, but not the later one."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -31,7 +31,7 @@ class Signs:
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
         """Add to the signs what one unit (a name, a size, a range of contents) says about the ``calls`` that change it.
         ``matches[k]`` says whether the crash state shows the value that ``calls[k]`` made. ``shown`` is the value that
-        the crash state shows. It is used only if no call made this value."""
+        the crash state shows; :meth:`parts` uses it if no call made it."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):

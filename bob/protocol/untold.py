@@ -1,4 +1,4 @@
-"""Differences between trees that the traced calls do not explain."""
+"""Differences between the trees of files of two crash states, if no traced call explains them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class PathAspect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Values in a tree that calls do not explain. ``paths`` has all paths of the tree, and ``contents`` the bytes of
-    its files. ``parts`` is about calls that persisted in part. It maps each such call to a value that stands for the
-    part that persisted (:meth:`bob.protocol.signs.Signs.parts`)."""
+    """The properties in one tree of files, if no call explains them. ``values`` maps each such property to its value.
+    ``paths`` has all paths of the tree, and ``contents`` the bytes of its files. ``parts`` is about calls that
+    persisted in part. It maps each such call to a value that stands for the part that persisted
+    (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()

@@ -28,8 +28,8 @@ _held: WeakKeyDictionary[Agent, set[str]] = (
 
 def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
     """Return the name of a base image. ``subject`` is the file system under test, with its options and device. The
-    operations ``setup`` make the initial files. ``pattern`` is the version of bob's byte pattern that fills these
-    files."""
+    operations ``setup`` make the initial files. ``pattern`` is the version of the byte pattern in these
+    files (:mod:`bob.workload.pattern`), not of the stale pattern."""
     words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
     words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
     words += [base_name(node, ()) for node in subject.nodes]

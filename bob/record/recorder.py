@@ -61,7 +61,8 @@ def put_program(agent: Agent, program: Program) -> None:
 
 
 def choose_late(agent: Agent, late: int) -> None:
-    """From now on, start the node ``late`` of the cluster in the guest after the others (-1: all together)."""
+    """Let the guest, from now on, start node number ``late`` after the other nodes, or all nodes together if it is -1.
+    The program under test must be a cluster, with all its nodes in this guest."""
     agent.ask("choose_late", timeout=RECORD_TIMEOUT, late=late)
 
 

@@ -46,9 +46,9 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page of each witness, then the page of the answers. Each page comes with its path. ``home`` is the URL
-    of the folder of a site, relative to the page of the answers. Unless it is empty, all pages have links to the
-    site."""
+    """Yield the path and the text of each file. First come two files for each witness: its page, and the witness
+    itself. The page of the answers comes last. ``home`` is the URL of the folder of bob's web site, relative to the
+    page of the answers. Unless it is empty, all pages have links to the site."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)

@@ -133,8 +133,9 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return words with the finishes of the recordings whose crash states break the expectation in the way ``way``. The
-    recording with the witness of ``way`` comes first. Return an empty text if ``answer`` has only one recording."""
+    """Return a phrase that names the finishes of the recordings whose crash states break the expectation in the way
+    ``way``. The recording with the witness of ``way`` comes first. Return an empty text if ``answer`` has only one
+    recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]
@@ -143,8 +144,8 @@ def shown_by(answer: Answer, way: Way) -> str:
 
 
 def held(answer: Answer) -> str:
-    """Return in words in how many legal crash states (those that a crash may leave) the expectation of ``answer``
-    holds."""
+    """Return a phrase that says in how many legal crash states (those that a crash may leave) the expectation of
+    ``answer`` holds."""
     states = answer.states
     if states.exhaustive == "sectors":
         return f"holds in all {compact(states.legal_sectors)} legal crash states"

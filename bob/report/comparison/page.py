@@ -52,7 +52,8 @@ def page(comparison: Comparison) -> str:
 
 
 def html_page(comparison: Comparison, home: str = "") -> str:
-    """Return the page of ``comparison`` as self-contained HTML. It links to ``home`` unless that is empty."""
+    """Return the page of ``comparison`` as self-contained HTML. ``home`` is the URL of the folder of bob's web site.
+    Unless it is empty, the page has links to the site."""
     template = html().get_template("comparison.html.j2")
     return template.render(
         **_shared(comparison),
