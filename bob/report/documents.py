@@ -58,8 +58,8 @@ def to_markdown(columns: Sequence[ShownColumn]) -> str:
 
 
 def to_latex(columns: Sequence[ShownColumn]) -> str:
-    """Return the table in the layout of the paper's Table 1, as a fragment of LaTeX that needs booktabs and
-    graphicx."""
+    """Return the table as a fragment of LaTeX that needs booktabs and graphicx. Its layout is that of Table 1 in the
+    ALICE paper (OSDI'14)."""
     rows = _rows(columns, {**MARKS, Verdict.HOLDS: ""}, NOT_PROBED)
     shown = {mark for _family, named in rows for _name, marks in named for mark in marks}
     heads, first = [], 2  # the first column has the names of the properties

@@ -30,7 +30,7 @@ WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATI
 def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
     """Return a table of marks (``×``, ``holds``, ``?``, ``–``) with a column for each configuration. A mark is empty if
     the property was not probed. The rows are properties, grouped by family (a two-level index), in the order of Table 1
-    of OSDI'14."""
+    in the ALICE paper (OSDI'14)."""
     rows = [
         (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
         for family, named in families_of(columns)
@@ -48,7 +48,7 @@ def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
     """Return a row for each cell, with the fields :data:`CELL_FIELDS`. All rows of one configuration follow each other,
     with the properties in the order of Table 1. ``workloads`` is the number of workloads that tested the property.
     ``failing_workloads`` is the number of those that broke it, and ``violations`` counts the explored states that break
-    it. ``witness`` is a path in the run directory. A missing text is empty."""
+    it. ``witness`` is a path in the run directory. Texts that a cell lacks are "", not NaN."""
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
 

@@ -48,13 +48,14 @@ def print_hanging(console: Console, mark: str, style: str, text: str, indent: in
 
 
 def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
-    """Print a title, each of its parts with a style. A long list of mount options is wrapped after commas."""
+    """Print the ``parts`` of a title in sequence. A part is a text with its style, or a text alone. A long list of
+    mount options is wrapped after commas."""
     console.print(Trimmed(broken(Text.assemble(*parts), console.width)))
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """If ``witness`` is given, print the command that shows it again. The command stands on one line, so that a user
-    can copy it into a shell."""
+    """Print the command that replays the witness (the file of a recorded crash) at the path ``witness`` in ``run``.
+    Print nothing without ``witness``. The command stands on one line, so that a user can copy it into a shell."""
     if command := witness_command(run, witness):
         console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 

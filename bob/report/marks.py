@@ -1,7 +1,7 @@
 """The printing of tables of marks. A mark, such as × for "fails", is the verdict for one property of one configuration.
 A *witness* is a file about one crash state that breaks a property. There are two kinds of tables. One has a row for
-each property and a column for each configuration, as in Table 1 of OSDI'14. The other, for hundreds of properties, is a
-grid. It shows one configuration only, with a cell for each property."""
+each property and a column for each configuration, as in Table 1 of the ALICE paper (OSDI'14). The other, for hundreds
+of properties, is a grid. It shows one configuration only, with a cell for each property."""
 
 from collections.abc import Sequence
 from pathlib import Path

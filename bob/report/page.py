@@ -73,8 +73,8 @@ class PageCell:
 
     @property
     def by_workload(self) -> list[tuple[str, list[ByRecording]]]:
-        """The recordings, grouped by workload. The recordings in one group differ in their finish (how the workload
-        ends)."""
+        """The name of each workload, with its verdicts: one for each recorded run. These runs differ in their finish
+        (how the workload ends)."""
         return [(name, list(group)) for name, group in groupby(self.cell.recordings, lambda workload: workload.name)]
 
     @property

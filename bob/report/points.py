@@ -77,8 +77,8 @@ def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ..
     """Return the suites of ``result``, whose files are in ``folder``. If the result is a table, there is one suite for
     each configuration, with a point for each property. If the user asked about one workload, there is a point for each
     expectation, and for each panic or hang of the kernel. An expectation is the user's condition on the files after a
-    crash. If the user asked about a program, there is a point for each file system, and for each model of a file
-    system. The name of each suite begins with ``within``, such as the name of a kernel."""
+    crash. If the user asked about a program, there is a point for each file system, and for each model. A model
+    describes what a crash may leave. The name of each suite begins with ``within``, such as the name of a kernel."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:

@@ -38,7 +38,7 @@ STYLE = """
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
     """Return the diagram of the steps of ``protocol``, with the program's needs. Each of ``ways`` to break the program
     shows some needs. The diagram begins with the simplest needs: for each way and each kind of need (``Reliance``), the
-    need with the fewest calls. All other needs follow."""
+    need that names the fewest calls. All other needs follow."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()

@@ -37,8 +37,8 @@ Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
 @dataclass(frozen=True, slots=True)
 class Published:
     """A published table. ``fails`` has for each property the configurations with a reported violation. ``families`` are
-    the properties of the table in groups. ``asked`` has the properties that the authors tested on a configuration. They
-    tested all properties on a configuration that ``asked`` lacks. ``title`` names the table."""
+    the properties of the table in groups. ``asked`` has, for some configurations, the properties that the authors
+    tested. On all other configurations they tested all properties. ``title`` names the table."""
 
     source: str
     configurations: tuple[str, ...]
@@ -100,8 +100,9 @@ class Reason(Declaration, frozen=True, eq=False):
     kernel versions that bob confirmed the reason on. If ``background`` is true, the reason is vague: it says that a
     configuration's code has been replaced, but not which change makes the difference. The reason explains a violation
     only if the witness fits ``shows``. For some traits of a witness (:mod:`bob.witness.traits`), ``shows`` has a set of
-    words. For each such trait, the witness must have a word from the set. The reason explains why a run lacks a
-    violation, unless the run has another verdict for the same property on the configuration ``like``."""
+    words. For each such trait, the witness must have a word from the set. If the reason is about a missing violation,
+    ``like`` may name a second configuration. The reason then fits unless the two configurations have different verdicts
+    for the property."""
 
     title: OneLine
     direction: Direction

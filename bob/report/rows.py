@@ -79,15 +79,15 @@ def cells(column: SubjectResult) -> dict[str, Answer]:
 
 
 def title(name: str) -> str:
-    """Return the title of the property ``name`` in the paper, or ``name`` itself if the paper does not have the
-    property."""
+    """Return the title of the property ``name`` in the ALICE paper (OSDI'14). Return ``name`` itself if the paper does
+    not have the property."""
     return TITLES.get(name, name)
 
 
 def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
     """Return the meaning of each property in words, by the name of the property. The properties are those of
-    ``columns``, and all properties of the probe files that bob ships (TOML files, one for each row of its table). Leave
-    out a property whose file cannot be read."""
+    ``columns``, and all properties of the probe files that bob ships (TOML files that describe properties).
+    Leave out a property whose file cannot be read."""
     found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
     for path in sorted(shipped("probes").glob("*.toml")):
         with suppress(OSError, ValueError):

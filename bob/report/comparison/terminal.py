@@ -31,8 +31,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def print_unexpected(console: Console, comparison: Comparison) -> None:
-    """Print the cells where B differs from A, which is a table of expected verdicts. Then print in one line how many
-    cells differ."""
+    """Print the cells of side B whose verdicts differ from the expected ones. Side A has the expected verdicts. Then
+    print in one line how many cells are as expected, and how many are not."""
     _print_sides(console, comparison)
     _print_groups(console, comparison, words.UNEXPECTED)
     console.print()

@@ -94,7 +94,7 @@ def evidence(answer: SideAnswer | None) -> str | None:
 
 
 def command(side: Side, answer: SideAnswer | None) -> str:
-    """Return the command that shows the violation of ``answer`` again, from its witness (a recorded crash). Return an
+    """Return the command that replays the witness of ``answer``: a recorded crash that breaks the property. Return an
     empty text if ``answer`` lacks a witness."""
     return witness_command(side.folder, answer.cell.witness) if answer is not None and answer.cell is not None else ""
 
@@ -149,7 +149,7 @@ def measured(result: Result) -> str:
 
 def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
     """Return the settings of the measurement that differ. Each is a triple: the name of the setting, its value in A,
-    and its value in B. Return nothing if a side is the published table."""
+    and its value in B. Return an empty tuple if a side is a table from a paper."""
     if comparison.a.result is None or comparison.b.result is None:
         return ()
     old, new = _settings(comparison.a), _settings(comparison.b)
