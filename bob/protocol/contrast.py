@@ -1,7 +1,7 @@
 """Find out what a program relies on (its *reliances*), for example that one call persists before another. For this, bob
-compares a crash state that the program's checker refuses with states that the checker accepts after the same output
-(OSDI'14, section 3). For each call of the program, a *presence* says how much of the call's effect is in a crash state:
-NONE, PARTIAL or FULL. It is UNDECIDED if the state does not show this.
+compares a crash state that the program's checker refuses with states that the checker accepts (OSDI'14, section 3).
+Before all these crashes, the program had written the same output. For each call of the program, a *presence* says how
+much of the call's effect is in a crash state: NONE, PARTIAL or FULL. It is UNDECIDED if the state does not show this.
 
 Some accepted states have the effects of more calls than the refused state. bob takes the one nearest to the refused
 state; its additional calls are *missing* in the refused state. Other accepted states have the effects of fewer calls.
@@ -138,9 +138,8 @@ class Presences:
         differences. If no row fits, the result has None in its place. ``own`` has the properties of ``state`` that no
         call explains.
 
-        If a call is undecided in ``state`` and not in the row, or the reverse, that is a difference, too. The result
-        names the calls whose presence certainly differs. If there are no such calls, it names the calls whose presence
-        may differ."""
+        A call that is undecided only in ``state``, or only in the row, is a difference, too. The result names the calls
+        whose presence certainly differs. If there are no such calls, it names the calls whose presence may differ."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # usually a few among thousands of calls
         few = Presences((), self._untold)
@@ -204,10 +203,9 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation``. If it says that calls must be durable when the program writes an output, keep only
-    the calls before the call ``told_by``, which wrote that output. (Accepted states often have later calls only because
-    these persisted together with earlier calls.) If all calls of the explanation come after ``told_by``, keep them
-    all."""
+    """Return ``explanation``. Change it only if it says that calls must be durable when an output is written. Then keep
+    only the calls before ``told_by``, the call that wrote the output. (Accepted states often have later calls, but only
+    because these persisted together with earlier calls.) If no call is before ``told_by``, keep all calls."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -215,9 +213,9 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """Return an explanation of the ``refused`` state for the case that the checker accepts no state after this output.
-    It names the calls before ``told_by`` (the call that wrote the output) whose effects are missing in the state, in
-    part or whole."""
+    """Return an explanation of the crash state ``refused``. Use this if the checker also refuses all other crash states
+    after the same output of the program. The explanation names the calls before ``told_by`` (the call that wrote the
+    output) whose effects are missing in the state, in part or whole. It is empty if ``told_by`` is None."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))

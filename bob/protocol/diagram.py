@@ -187,9 +187,9 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
-    """Return the rows that show ``steps``. Similar steps share a row, but each step whose number is in ``marked`` gets
-    a row of its own. A loop is a sequence of calls that the program repeats, on the same files or on other files in the
-    same directories."""
+    """Return the rows that show ``steps``. Similar steps share a row if they follow each other, or if they are the same
+    step in each round of a loop. A loop is a sequence of steps that the program repeats, on the same files or on other
+    files in the same directories. Each output, and each step whose number is in ``marked``, gets a row of its own."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]

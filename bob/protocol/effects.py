@@ -43,8 +43,8 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """A system call, translated into an ``operation`` of the language of bob's workloads. ``call`` is the number of the
-    call, and ``file`` the number of the file that it acts on. ``data`` has the bytes that it writes, and ``mode`` the
+    """A system call, translated into an ``operation`` (bob's own form of a call). ``call`` is the number of the call,
+    and ``file`` the number of the file that it acts on. ``data`` has the bytes that it writes, and ``mode`` the
     permission bits if it makes a file."""
 
     call: int
@@ -116,9 +116,9 @@ class Effects:
     ``words`` has a phrase for each call that changes or syncs something, by the number of the call. ``deeds`` has these
     calls as operations. ``untold`` has phrases for calls that change a file in a way that bob does not know.
     ``left_out`` has phrases for calls that change only times or extended attributes. ``strange`` has names that were
-    changed in a way that bob does not know. If a call began before earlier calls had taken effect, ``begun`` maps its
-    number to the number of the first of these earlier calls. ``memory`` is a cache. Functions may use it only after all
-    calls have been added."""
+    changed in a way that bob does not know. Calls are numbered in the order of their effects. If a call began before
+    calls with lower numbers had taken effect, ``begun`` maps its number to the lowest of these numbers. ``memory`` is a
+    cache. Functions may use it only after all calls have been added."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]

@@ -1,8 +1,9 @@
 """Classify what a program relies on. The classes are those of ALICE (OSDI'14, Table 3a), such as "atomicity of an
 append".
 
-*Safe file flush* is the assumption that an fsync of a new file also makes its name durable. *Safe rename* is the
-assumption that an append persists before a later rename of the file."""
+Some classes have the name of an assumption that the program makes. *Safe file flush* is the assumption that an fsync of
+a new file also makes its name durable. *Safe rename* is the assumption that an append persists before a later rename of
+the file."""
 
 import re
 from collections.abc import Iterable
@@ -30,9 +31,9 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
     """Return ALICE's class (such as "atomicity of an append") of the reliance that an ``explanation`` describes, or ""
-    if no class fits. ``told_by`` is the number of the call that wrote the program's last output before the crash. If
-    the explanation says that calls must be durable, they must be durable when this output is written. None for
-    ``told_by`` means that they must be durable after the last call."""
+    if no class fits. If the explanation says that calls must be durable, they must be so when the call ``told_by``
+    writes the program's last output before the crash. Without ``told_by``, they must be so after the program's last
+    call."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]

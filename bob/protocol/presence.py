@@ -1,7 +1,7 @@
 """Find out how much of each call's effect is in a crash state: nothing, a part, or everything (the call's *presence*).
 A state may leave the presence of a call unclear. For example, if a name is missing in the state, then either the call
-that makes the name has not persisted, or the call that removes it has persisted, too. Often, bob can tell from other
-names that the same call changed, from other names of the same file, or from syncs of the directory."""
+that makes the name has not persisted, or the call that removes it has persisted, too. Often, other facts
+decide this: other names that these calls changed, other names of the file, or syncs of the directory."""
 
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -65,8 +65,8 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """Return each name that the tree ``after`` does not show as the calls left it (the name led to a certain file, or
-    was gone). A change unknown to bob must have affected such a name."""
+    """Return each name whose state in the tree ``after`` contradicts the effects of the calls. Such a name is missing,
+    should be missing, or leads to a wrong file. A change unknown to bob must have affected it."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
