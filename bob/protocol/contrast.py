@@ -213,9 +213,9 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """Return an explanation of the crash state ``refused``. Use this if the checker also refuses all other crash states
-    after the same output of the program. The explanation names the calls before ``told_by`` (the call that wrote the
-    output) whose effects are missing in the state, in part or whole. It is empty if ``told_by`` is None."""
+    """Return an explanation of the crash state ``refused``. Use this if the checker accepts no other crash state after
+    the same output of the program. The explanation names the calls before ``told_by`` (the call that wrote the output)
+    whose effects are missing in the state, in part or whole. If ``told_by`` is None, the explanation names no calls."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
