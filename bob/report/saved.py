@@ -67,7 +67,7 @@ class Saved:
         return cell_frame(self._columns())
 
     def workloads(self) -> pd.DataFrame:
-        """Return a table with a row for each workload that tested the property of a cell; see
+        """Return a table with a row for each cell and each workload that tested the cell's property; see
         :func:`bob.report.frames.workload_frame`."""
         from bob.report.frames import workload_frame
 
@@ -117,8 +117,8 @@ def load_every(path: Path) -> list[Saved]:
 
 
 def load_table(path: Path) -> Saved:
-    """Return the table in ``path``. Raise the errors of :func:`load`. Raise MalformedError also if the result is not a
-    table, but the answer to a question about one workload or about a program."""
+    """Return the result in ``path``, a table of verdicts by property and configuration. Raise the errors of
+    :func:`load`. Raise MalformedError also if the result is not such a table, but of ``bob try`` or ``bob app``."""
     saved = load(path)
     if not saved.result.is_table:
         verb = "try" if saved.result.workload is not None else "app"

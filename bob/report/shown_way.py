@@ -73,8 +73,8 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
     """Yield the path and the text of two files for each witness that has a separate page: the page, and the witness
-    itself. The pages link to the main page with the answers (``INDEX``), and to the folder ``home`` of a web site.
-    ``home`` is a URL relative to the main page."""
+    itself. The pages link to the main page (``INDEX``), and to the start of bob's web site. ``home`` is the URL of the
+    site's folder relative to the main page (empty: no such link)."""
     for shown in ways:
         if shown.witness is not None and shown.page:
             page = PurePosixPath(shown.page)

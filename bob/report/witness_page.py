@@ -22,8 +22,8 @@ from bob.workload.operations import Operation, Workload
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
     """Return the page of ``witness``. Commands on the page name the file ``path``. The page has links; their URLs are
     relative to the page. ``table`` is the URL of the page with the table of verdicts. ``cell`` is the id of the section
-    on that page that is about the broken property. ``home`` is the URL of the folder of a web site. ``download`` is the
-    URL of the witness itself, or a data URL from :func:`in_link`. If such an argument is empty, the page lacks the
+    on that page that is about the broken property. ``home`` is the URL of the folder of bob's web site. ``download`` is
+    the URL of the witness itself, or a data URL from :func:`in_link`. If such an argument is empty, the page lacks the
     link."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())

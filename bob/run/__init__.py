@@ -10,8 +10,8 @@ prober, matrix, search         an experiment on one file system ("probe"), or th
 programs                       a program under test
 parts, program_parts           a run divided into parts, and a program's run divided into parts
 dask_workers, parcels, parcel_process    parts of a run on the workers of a Dask cluster, with their files
-recoveries, model_change       crashes during recovery; a program's vulnerabilities on models of file systems, and how
-                               two models differ in them
+recoveries, model_change       crashes during recovery; a program's vulnerabilities on models of file systems, and those
+                               on only one of two models
 replay, export, shrink         a witness (a file about one crash state) shown again, exported as a log, or made smaller
 witness_image                  the guest images for witnesses
 interrupts                     Ctrl-C, and the end of all guests

@@ -65,8 +65,9 @@ class Sandboxes:
 
     @contextmanager
     def agent(self, image: Image, world: Path | None) -> Iterator[Agent]:
-        """Open an agent in a new sandbox. Raise SandboxLost if the host cannot make a sandbox, and ImageError for a bad
-        image."""
+        """Open an agent in a new sandbox of ``image``. ``world`` is a disk to use instead of the image, with the
+        packages that a program under test needs (None: no such program). Raise SandboxLost if the host cannot make a
+        sandbox, and ImageError for a bad image."""
         with sandbox(unpacked(world or image.root, owner(), self.progress)) as agent:
             yield agent
 
@@ -138,6 +139,6 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
 
 
 def agent_stream(guest: Guest) -> DuplexStream:
-    """Start an agent in ``guest``, and return the stream to the agent. Raise GuestLost if the guest is lost."""
+    """Start an agent in ``guest``, and return the stream to the agent. Raise GuestLost if the guest does not answer."""
     guest.shell.push(agent_file(), _REMOTE_FILE)
     return guest.start(_START)

@@ -1,8 +1,8 @@
 """The runs of a program's checker on the trees of files that models of file systems allow after a crash. The checker
 runs in guests, or in sandboxes on the host. If it runs in sandboxes, it runs again in guests on some of the trees, so
-that bob can compare the answers (whether the checker accepts the tree). These trees are a random sample of all trees,
-and examples of each way to break the program. For each way, bob takes the first tree that it found. If there are
-several kinds of reasons why these trees break the program, bob also takes the first tree of each kind."""
+that bob can compare the answers (whether the checker accepts the tree). Some of these trees are a random sample. The
+others are examples of trees that the checker refuses: the first tree of each *way* (a consequence and a message of the
+checker). If a way has several kinds of causes, bob also takes the first tree of each kind."""
 
 from __future__ import annotations
 

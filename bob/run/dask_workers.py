@@ -184,8 +184,8 @@ class Workers:
 
     def do(self, parts: PartedRun) -> None:
         """Let the workers do all parts of a run. Return when all parts have ended and no further part comes from
-        ``parts``. If an error ends this method, it first writes the finished work into the run directory of each part.
-        Raise GuestError if no present worker can do a part. Raise also the errors of
+        ``parts``. Before this method raises an error, it writes the finished work of each part into that part's run
+        directory. Raise GuestError if no present worker can do a part. Raise also the errors of
         :meth:`bob.run.parts.PartedRun.take`."""
         try:
             while True:
@@ -354,9 +354,9 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
     """Open the cluster whose scheduler has this ``address``, for the run with the identity ``run``. ``begun`` has the
-    run directories that the run already has. If one of them names its environment, all workers must have the same
-    environment. Raise MissingProgramError if dask.distributed is not installed, and UsageError if no scheduler
-    answers."""
+    run directories that earlier work on this run made. If one of them says in which environment the work was done, all
+    workers must have that environment. Raise MissingProgramError if dask.distributed is not installed, and UsageError
+    if no scheduler answers."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

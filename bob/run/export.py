@@ -30,7 +30,7 @@ ATTEMPTS = 5  # most recordings, until one has the crash of the witness
 class LogCrash:
     """The place of a witness's crash in a log. ``entry`` is the index of the log entry that marks the crash. The crash
     state lacks the writes of the entries ``lost``, and has only a part of the writes of the entries ``torn``. If the
-    first N entries of the log and no others lead to the crash state, ``prefix`` is N. Otherwise ``prefix`` is None.
+    crash state has exactly the writes of the first N entries, ``prefix`` is N. Otherwise ``prefix`` is None.
     ``other`` is the number of sectors that have other data in this crash state than in the witness, for example because
     of time stamps."""
 

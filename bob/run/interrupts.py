@@ -69,8 +69,9 @@ class _Calls:
 @contextmanager
 def no_guest_left() -> Iterator[None]:
     """End all guests of this process if the ``with`` block raises an error. But let them run if another thread is still
-    inside a block of this function. In the main thread, the first Ctrl-C raises KeyboardInterrupt, and a second Ctrl-C
-    ends all guests at once. If the process has set a signal handler of its own, this function does not replace it."""
+    inside a block of this function. In the main thread, the first Ctrl-C raises KeyboardInterrupt. If Ctrl-C comes
+    again at least one second later, all guests end at once. If the process has set a signal handler of its own, this
+    function does not replace it."""
     with _Calls.lock:
         _Calls.open += 1
     try:
