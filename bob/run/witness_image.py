@@ -1,5 +1,5 @@
-"""Guests for witnesses (files about one crash state that breaks a property). bob shows the violation of a witness on
-the kernel where it was found."""
+"""Guests for witnesses. A witness is a file about one crash state that breaks a property. The file names the kernel and
+the image that bob used to find the state."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -29,12 +29,13 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Group ``witnesses`` by the guest image that bob uses to show them again. If ``name`` is given, all witnesses use
-    the image ``name``. Otherwise each witness uses the image that it names.
+    """Group ``witnesses`` by guest image. If ``name`` is given, all witnesses use the
+    image ``name``. Otherwise each witness uses the image that it names, or the default image if this machine lacks it.
 
-    Raise UsageError if an image has a kernel of another series than a witness, unless ``any_kernel`` is True. If the
-    command lacks the option --any-kernel, ``any_kernel`` is None, and the message does not suggest the option. If the
-    kernel is of the same series but of another package, report that to ``progress``."""
+    If ``any_kernel`` is True, accept any kernel. Otherwise raise UsageError if a witness names a kernel of another
+    series (Debian version and flavour) than its image has. If the two kernels differ only in their Debian package,
+    report that to ``progress``. If the command lacks the option --any-kernel, ``any_kernel`` is None, and the message
+    does not suggest the option."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
@@ -65,7 +66,8 @@ def each_witness(
     connect: str | None,
 ) -> Iterator[R]:
     """Yield the result of ``do`` for each witness. All witnesses that need the same image and the same Debian packages
-    share a guest. Raise the errors of :func:`each_in_a_guest`."""
+    share a guest. If the guest is lost, go on in a new guest. Raise an error if that guest is lost at the same witness,
+    or if ``do`` fails for another reason."""
     for image, witnesses in images:
         with guests_of(image, connect, progress.step) as guests:
             for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):

@@ -1,5 +1,5 @@
 """Agents in sandboxes on the host. bob can use several sandboxes at the same time, and talks to each agent over pipes.
-If a sandbox is lost, its agent is lost, too."""
+A sandbox is lost if it ends or its agent no longer answers."""
 
 import os
 import select

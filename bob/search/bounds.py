@@ -76,8 +76,8 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def parsed(name: str, text: str, filler: int = 0) -> Bounds:
-    """Return the bounds ``name`` that the TOML ``text`` describes. If the bounds want a full device, add a file of
-    ``filler`` bytes that fills it. Raises UsageError for a mistake."""
+    """Return the bounds ``name`` that the TOML ``text`` describes. If the bounds want a full device, their initial
+    tree gets a file of ``filler`` bytes that fills the device. Raises UsageError for a mistake."""
     with mistakes_in(f"{name}.toml", "see docs/search.md"):
         made = declared(BoundsDeclaration, text).bounds(name)
     if not (made.leave and filler):

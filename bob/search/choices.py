@@ -38,8 +38,8 @@ def first(_options: int) -> int:
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices that the next run must make first. ``places`` has all choices of the last run. Return None if
-    the last run was the last sequence of choices."""
+    """Return the choices that the next run must make first. ``places`` has all choices of the previous run. Return
+    None if the program has no more sequences of choices."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -158,8 +158,8 @@ def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> 
     """Return a key for the state of a running program: its position in the code, and the values of its variables. Two
     runs with equal keys continue in the same way if their later calls of bob's functions return the same values.
 
-    ``file`` is the name of the program's file. ``given`` are objects that bob makes anew for each run; the key does not
-    distinguish them between runs. Raises TypeError if bob cannot compare a variable."""
+    ``file`` is the name of the program's file. ``given`` are objects, such as the simulated file system, that bob makes
+    anew for each run. The key has only their index in ``given``. Raises TypeError if bob cannot compare a variable."""
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
     while frame is not None:
@@ -173,7 +173,7 @@ def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> 
 
 def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
     """Return a key for ``value``: equal values have equal keys, in all runs. ``given`` are objects that bob makes anew
-    for each run; the key does not distinguish them between runs. Raises TypeError for a kind of value that bob cannot
+    for each run. Their key is their index in ``given``. Raises TypeError for a kind of value that bob cannot
     compare."""
     for place, one in enumerate(given):
         if value is one:

@@ -39,8 +39,8 @@ class Ended(Enum):
 @dataclass(frozen=True, slots=True)
 class Ran:
     """A run of a file. ``setup`` has the operations that make the initial tree, and ``operations`` has all later
-    operations. ``places`` are the choices of the run, and ``ended`` says how it ended. If a file system refuses an
-    operation, ``refused`` names this operation and its place in the file."""
+    operations. ``places`` are the choices of the run, and ``ended`` says how it ended. If the simulated file
+    system refuses an operation, ``refused`` names this operation and its line in the Python file."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]

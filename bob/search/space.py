@@ -109,7 +109,7 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
     """Return the rows of the result table, one for each property that some of ``workloads`` test. The last row is the
-    property :data:`BESIDE`: files that no operation changes stay unchanged. All workloads test it."""
+    property :data:`BESIDE`: a file stays the same if no operation changes it. All workloads test this property."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))

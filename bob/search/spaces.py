@@ -1,5 +1,5 @@
-"""A search's request. It has the *bounds* (limits for workloads, such as their files and operations), and says how many
-workloads the search tries. The run directory, which has all files of the search, keeps the request."""
+"""The request for a search: the *bounds* (limits for workloads, such as their files and operations), and how many
+workloads the search tries. The run directory, which has all files of the search, keeps this request."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _PROMISES = (
 class Search:
     """A search for violations in workloads of up to ``length`` operations. Usually ``name`` and ``text`` are the name
     and the TOML text of the bounds; the text is empty for the bounds of ACE (CrashMonkey's generator of workloads). If
-    ``is_python`` is true, they are the name and the text of a Python file instead, and ``length`` is 1.
+    ``is_python`` is true, ``name`` and ``text`` are those of a Python file, and ``length`` is 1.
 
     ``props`` are the names of the properties that the workloads test. Each is a row in bob's table of results. If
     ``props`` is empty, each workload tests the promises of its last call. If the bounds want a full device, a file of
