@@ -6,8 +6,9 @@ On a cluster, bob divides the workloads of a column into parts. The number of pa
 time is the number of its places. There are about PARTS_PER_PLACE parts for each place. A base image is a file system
 with the initial tree of a workload. The kernel writes random data into a base image, so all workloads with the same
 initial tree must use the same image. Therefore the first part of a column has one workload for each initial tree, and
-makes the base images. Later parts get these images from bob. In the last part, a worker judges the recordings of
-the whole column. If the user asks for crashes during the recovery from a crash, this worker also tests these."""
+makes the base images. Later parts get these images from bob. In the last part, a worker judges from the work of all
+parts whether the properties hold. If the user asks for crashes during the recovery from a crash, this worker also tests
+these."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,7 +90,8 @@ def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progr
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
     """Resume a matrix on the cluster of ``host``. If an error ends this function, ``directory`` still keeps all
-    finished workloads. Raise the errors of :func:`bob.run.dask_workers.workers` and of its method ``do``."""
+    finished workloads. Raise the errors of :func:`bob.run.dask_workers.workers` and of
+    :meth:`bob.run.dask_workers.Workers.do`."""
     columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))

@@ -226,7 +226,7 @@ class Exploration:
 
 @group
 class ClusterExploration(Exploration):
-    """How much to explore of a cluster. Its checks are slow, so there are few."""
+    """How much to explore of a program that is a cluster of nodes. Its checks are slow, so there are few."""
 
     budget: int = option(
         "--budget N",
@@ -297,8 +297,8 @@ class GuestOptions:
     jobs: int | None = JOBS
 
     def host(self, scheduler: str | None = None) -> Host:
-        """Return the place where the guests run: this host, a libvirt, or the cluster of ``scheduler``. Raise
-        UsageError if ``scheduler`` is given, but no scheduler answers at this address."""
+        """Return the place where the guests run: this host, a libvirt, or a cluster. ``scheduler`` names the Dask
+        scheduler of the cluster: its address, or the file that it wrote. Raise UsageError if it does not answer."""
         from bob.run.scheduler import reached
 
         return Host(self.connect, self.jobs, None if scheduler is None else reached(scheduler))

@@ -1,5 +1,5 @@
 """Readers for the values of options. A reader takes the user's word and the name of the option, and returns the value.
-It raises UsageError before anything starts."""
+It raises UsageError for an invalid word, before anything starts."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -70,8 +70,8 @@ def _read_image(word: Any, _option: str) -> str:
 
 
 def image_names() -> list[str]:
-    """Return the names of two kinds of guest images: all images that bob can build, and the images that already exist
-    with a user's kernel."""
+    """Return the names of all guest images that bob can build, and of the existing images that have a user's own
+    kernel."""
     from bob.image import image_names
 
     return image_names()

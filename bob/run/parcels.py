@@ -67,9 +67,9 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
 class ParcelResult:
     """The result of a parcel. ``files`` is an archive with the files that the worker made. ``environment`` describes
     the worker's guest, for example its kernel. ``refusal`` has the message and the hint if mkfs or the kernel refused
-    the configuration, or if a script of the program failed. If this worker cannot do the parcel, ``unfit`` says why.
-    Another worker perhaps can do it. ``broke`` is an error of bob itself. If the parcel was ``stopped`` early, the
-    files have all finished workloads."""
+    the configuration, or if a script of the program under test failed. If this worker cannot do the parcel, ``unfit``
+    says why. Another worker perhaps can do it. ``broke`` is an error of bob itself. If the parcel was ``stopped``
+    early, the files have all finished workloads."""
 
     files: bytes
     environment: Mapping[str, str] | None = None

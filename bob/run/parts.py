@@ -1,7 +1,7 @@
 """A run divided into parts, each with a run directory. A part of a matrix is a column of its table, or some workloads
-of a column. A part of a search is a lot (a batch of workloads). A part of a program's run covers one
-file system and one pace (how fast the program runs). This machine does the parts one after the other, or the workers of
-a cluster do them (bob/run/dask_workers.py)."""
+of a column. A part of a search (a run that chooses its workloads itself) is a batch of workloads. A part of a
+program's run covers one file system and one pace (how fast the program runs). This machine does the parts one after the
+other, or the workers of a cluster do them (bob/run/dask_workers.py)."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class RunPart:
 @dataclass(frozen=True, slots=True)
 class PartEnd:
     """The end of a part. ``refusal`` has the message and the hint if mkfs or the kernel refused the configuration, or
-    if a script of the program failed. ``failure`` is the reason if no worker could do the part."""
+    if a script of the program under test failed. ``failure`` is the reason if no worker could do the part."""
 
     seconds: float = 0.0
     refusal: tuple[str, str | None] | None = None

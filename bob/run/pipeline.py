@@ -59,11 +59,11 @@ ViolatingStates = Callable[[JudgedCase, Case, Observations], set[CrashState]]
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """The workloads of a configuration, in the order of its run directory. If the pipeline shall do only some of the
-    workloads, ``only`` has their numbers. Otherwise it is None. The function ``evidence`` returns the crash states that
-    the result will show as violations. If the host ran the file system's check on such a state, a guest repeats the
-    check as a control. The pipeline fills the other fields: for example, ``left`` has the workloads that were not done
-    at the beginning, and ``results`` has their results."""
+    """The workloads of a configuration, in the order of run.json. A workload's number is its index in ``workloads``. If
+    the pipeline shall do only some of the workloads, ``only`` has their numbers. Otherwise it is None. The function
+    ``evidence`` returns the crash states that the result will show as violations. If the host ran the file system's
+    check on such a state, a guest repeats the check as a control. The pipeline fills the other fields: for example,
+    ``left`` has the workloads that were not done at the beginning, and ``results`` has their results."""
 
     configuration: Subject
     model: DeviceModel
@@ -88,8 +88,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ExploredCase:
-    """A recorded workload with its observations. ``readings`` says which operations an observation shows, for those
-    observations that bob has read already (None: for none)."""
+    """A recorded workload with its observations. ``readings`` keeps which operations each observation shows, so that
+    bob need not find this out again (None: nothing is kept)."""
 
     case: Case
     observed: Observations

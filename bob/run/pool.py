@@ -48,8 +48,9 @@ class RunStopped(BaseException):
 
 
 def clock_to_check(programs: Iterable[Program]) -> Clock:
-    """Return the clock of guests where the checkers of ``programs`` run. The real clock is faster. But the time limits
-    of a cluster's elections must not depend on how busy the host is."""
+    """Return the clock of guests where the checkers of ``programs`` run. It is virtual if one of the programs
+    is a cluster of nodes. Then the time limits of elections do not depend on how busy the host is. Otherwise it is the
+    real clock, which is faster."""
     return Clock.VIRTUAL if any(program.nodes for program in programs) else Clock.REAL
 
 
