@@ -71,8 +71,8 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
     """Return a judgement that looks a tree up in ``tries``, the list of all trees that ``model`` allows. If the model
-    allows stale data (old contents of the disk) or garbage, the list cannot be complete. A tree that is not on the list
-    is then left to ``by_pairs``: this judgement follows the model's promises about pairs of operations."""
+    allows stale data (old contents of the disk) or garbage, the list cannot be complete. In this case, ``by_pairs``
+    judges the trees that are not on the list, by the model's promises about pairs of operations."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -101,8 +101,8 @@ def hold_against(
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
     """Return the answer of each of ``models`` for a recorded program, and the program's steps: its changes of files,
     its syncs and its outputs. For each model, bob checks at most as many distinct trees as the budget in ``request``.
-    For a name, such as that of a model, ``explaining`` returns a runner of the functions that explain an answer. If
-    such a function fails, the runner saves the traceback under the name."""
+    bob calls ``explaining`` with a name, such as that of a model. The returned Explaining runs functions that explain
+    an answer. If such a function fails, the Explaining saves the traceback under this name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)

@@ -104,7 +104,7 @@ def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str
     bob replaces these files before it compares the tree with the trees of models.
 
     Another file in ``tree`` may have the inode number that a log file has in ``before``. Therefore each log file gets a
-    number that no file has. Only a log file that is a hard link to another file keeps its number."""
+    new number, unless it is a hard link to a file that is not a log."""
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}

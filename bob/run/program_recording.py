@@ -167,16 +167,16 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
     """Run ``program`` once more; the guest already has its files. Return its system calls with stack frames and source
-    lines. The patterns ``program.frames`` choose a frame in each stack. The frames of functions that the chosen
-    function called are left out. ``made`` is the configuration, and ``base`` the content of its disk at the start."""
+    lines. In each stack, keep the innermost frame that matches a pattern of ``program.frames``, and its callers. If no
+    frame matches, keep all. ``made`` is the configuration, and ``base`` the content of its disk at the start."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
     """Return the system calls in strace's output ``text``. Leave out the chroot that bob itself makes to enter the tree
-    for the program. If the program also calls chroot on that directory, this call looks the same, and is left out, too.
-    It would change nothing: in that tree, the directory is a link to the root."""
+    for the program. A call of the program that looks the same is left out, too. Such a call changes nothing: in that
+    tree, the directory is a link to the root."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 

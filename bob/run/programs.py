@@ -68,10 +68,10 @@ def try_program(
     """Return the answers for ``program``, and the run directory. There is an answer for each requested configuration,
     and an answer for each of ``models``. A model predicts from the calls that bob recorded on the first configuration.
 
-    If ``explores`` is false, only the models answer. If ``answers`` is false, another part of the run asks the models;
-    this part only checks whether they allow the trees that file systems leave. ``numbers`` are the indexes of the
-    configurations in the user's list. The names of files in the run directory contain them. Raise UsageError, before
-    exploring, if the program cannot be run, or its checker cannot be trusted."""
+    If ``explores`` is false, only the models answer. If ``answers`` is false, bob does not ask the models whether the
+    program is safe. It only asks whether they allow the trees that file systems leave. ``numbers`` are the indexes of
+    the configurations in the user's list. The names of files in the run directory contain them. Raise UsageError,
+    before exploring, if the program cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None

@@ -39,8 +39,8 @@ def crash_recoveries(
 ) -> None:
     """Explore crashes during recovery. bob chooses some crash states of ``workloads``, and records how the file system
     recovers from each of them. Then it explores the crashes during these recoveries. For a greater depth, it chooses
-    some of the states that these crashes leave, and goes on. The guests are in virtual time, and the directory ``run``
-    keeps the observations."""
+    some of the states that these crashes leave, and goes on. The guests run in virtual time (their clock counts
+    instructions). The directory ``run`` keeps the observations."""
     for depth in range(1, request.recovery_depth + 1):
         every = _planned(run, request, workloads, depth)
         jobs = [_RecoveryJob(every, request, place, progress) for place in every.at(depth)]

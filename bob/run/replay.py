@@ -57,7 +57,8 @@ def replay(
 ) -> Iterator[WitnessReplay]:
     """Build, mount and judge the crash state of each witness in ``paths``, ``times`` times. A run directory stands for
     all its witnesses. Before a guest starts, raise MalformedError for a file that is not a witness, and StoreError for
-    a directory without witnesses. Raise UsageError if the kernel is of another series, unless ``any_kernel`` is set."""
+    a directory without witnesses. Raise UsageError if the image's kernel is of another series than the witness's,
+    unless ``any_kernel`` is set."""
     witnesses = [(path, read(path)) for path in files_in(paths)]
     images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
 

@@ -47,9 +47,9 @@ def request(
 
 def with_rows_of(chosen: ConfigurationSet, questions: Questions) -> tuple[ConfigurationSet, Questions]:
     """Return ``chosen`` and ``questions``. Rows are properties to test. If the set ``chosen`` has rows of its own, the
-    returned questions have them as probes. But if ``questions`` already choose properties or rows, return these
-    questions unchanged, and the set without its rows. Raise UsageError for a mistake in the file with the set's rows,
-    or if a configuration asks for a row that this file lacks."""
+    returned questions have the probes that test them. But if ``questions`` already choose properties or rows, return
+    these questions unchanged, and the set without its rows. Raise UsageError for a mistake in the file with the set's
+    rows, or if a configuration asks for a row that this file lacks."""
     if chosen.rows is None:
         return chosen, questions
     if questions != replace(TABLE_1, recovery_crashes=questions.recovery_crashes):
@@ -101,9 +101,10 @@ def cluster_requests(
     only_durable: bool,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
-    """Return requests for ``cluster``, one for each of ``file_systems``. An item of these may be a list of names with
-    commas between them, one name for each node. With ``only_durable``, bob only tries states with nothing but the
-    durable writes. Raise UsageError if such a list has another length than the number of nodes."""
+    """Return requests for ``cluster``, a program that runs on several nodes: one request for each of ``file_systems``.
+    An item of ``file_systems`` is one name for all nodes, or a list of names with commas, one for each node. With
+    ``only_durable``, bob only tries states with nothing but the durable writes. Raise UsageError if the length of a
+    list of names is not the number of nodes."""
     made = [_cluster(cluster, names, options) for names in dict.fromkeys(file_systems)]
     systems = [node.fs for one in made for node in one.nodes]
     completion = exploration.completion

@@ -1,6 +1,6 @@
 """The times of past work, for estimates. The file ``timings.json`` in bob's cache has the times of this machine. You
-may remove it, and bob ignores it if it is damaged. The file ``usual_timings.json`` beside this module has the times of
-another machine (bench/usual_timings.py)."""
+may remove it, and bob ignores it if it is damaged. The file ``usual_timings.json`` beside this module, made by
+bench/usual_timings.py, has the times of another machine."""
 
 from __future__ import annotations
 
@@ -203,9 +203,9 @@ class TimedProgress:
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the share of the time (0 to 1) that was for recording, and not for observing. ``workloads`` is the
-        number of all workloads. After the last recording, bob only observes. From the time since then,
-        bob estimates how long it observes one workload."""
+        """Return an estimate of the share (0 to 1) of bob's working time that was recording; the rest was observing.
+        ``workloads`` is the number of all workloads. bob measures how long it observes a workload after the last
+        recording. It assumes that observing earlier workloads took as long."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:
