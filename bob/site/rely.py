@@ -188,8 +188,8 @@ def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
 
 
 def is_of_a_prompt_disk(model: Model) -> bool:
-    """Return whether the model was measured on a disk that completed each write at once. For models of an older
-    bob, which do not name the kind of disk, this is always so."""
+    """Return whether the model was measured on a disk that completed each write at once. Models of an older
+    bob do not name the kind of disk; return True for them."""
     told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
     return bool(told == Completion.PROMPT.value)
 

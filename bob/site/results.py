@@ -1,6 +1,6 @@
 """The results that the site shows. These are the references (measured tables in reports/), other runs, answers about
-tested programs, and models of file systems. Most tables have the thirteen properties of OSDI'14; a *finer* table has
-hundreds of properties."""
+tested programs, and models of file systems. Most tables have the thirteen properties of the ALICE paper (OSDI'14).
+A *finer* table has hundreds of properties."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -185,8 +185,8 @@ def model_place(model: Model) -> str:
 
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
-    """Yield comparisons of tables. One kind compares the same table on successive kernels. The other kind compares each
-    measured table with the published table of the same properties."""
+    """Yield comparisons of tables. One kind compares the same table on successive kernels. The other kind compares a
+    measured table with the table of the same properties in a paper (OSDI'14 or EXPLODE)."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
         same.setdefault(reference.measured_for, []).append(reference)

@@ -45,10 +45,9 @@ class KeptRun:
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder``, in the order of their names. If a folder in it is not a run directory,
-    look directly below that folder, since it may contain the runs on several kernels. If that folder has no runs below
-    it, and is not empty, yield the folder itself with the state NO_RUN. Raise StoreError if ``folder`` cannot be
-    read."""
+    """Yield the run directories in ``folder``, in the order of their names. A subfolder that is not a run directory may
+    contain run directories, such as one for each kernel. Yield these instead of the subfolder. If it contains other
+    files only, yield the subfolder with the state NO_RUN. Raise StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:

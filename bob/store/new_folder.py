@@ -20,9 +20,9 @@ def check_new_folder(path: Path, option: str) -> None:
 
 @contextmanager
 def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
-    """Remove the folder ``path`` if the code in the with block raises UsageError. (If the folder existed before, empty
-    it.) The corrected command can then use the same --out. Do nothing if the folder was not empty before the block, or
-    if a path in it matches the pattern ``keeps``."""
+    """Remove the folder ``path`` if the code in the with block raises UsageError. If the folder existed before,
+    empty it instead. The user can then correct the command and use the same folder. Do nothing if the folder was not
+    empty before the block, or if a path in the folder matches the pattern ``keeps``."""
     was_there = path.is_dir()
     is_new = not was_there or not any(path.iterdir())
     try:

@@ -5,11 +5,11 @@ the next one starts.
 ::
 
     RUN/run.json                    the request, and the environment
-    RUN/bases/NAME.json             base images (docs/formats.md)
+    RUN/bases/NAME.json             base images: the disk before a recording (docs/formats.md)
     RUN/workloads/NNN-NAME/         log (dm-log-writes; log-1 ... of further disks), timeline (bios by tracepoints),
                                     recorded.json, observed.json, refused.json, lost.json
     RUN/recoveries/NNN/             the same files, of a recovery that bob crashes (bob/recovery/)
-    RUN/result.json, witnesses/     bob.result/2; bob.witness/1
+    RUN/result.json, witnesses/     in the formats bob.result/2 and bob.witness/1
 
 Each JSON file has its own checksum, and the checksums of the files that it was made from. So recorded.json has the
 checksums of the logs, the timeline and the base image, and observed.json has the checksum of recorded.json."""
@@ -157,8 +157,8 @@ class RunDirectory(RunFolder):
         write_document(folder / "lost.json", encode(RefusedWorkload.of(workload, reason)))
 
     def save_traceback(self, title: str, trace: str) -> Path:
-        """Keep the traceback after bob itself failed while it judged. ``title`` names the work that was judged. A later
-        traceback for the same work replaces it. Return the path of the file."""
+        """Keep the traceback after bob itself failed while it judged. ``title`` names what bob judged: a workload or
+        a program. A later traceback with the same title replaces this one. Return the path of the file."""
         path = self.path / f"judging-{_slug(title)}.txt"
         write_whole(path, trace.encode())
         return path
@@ -210,8 +210,8 @@ class RunDirectory(RunFolder):
         """Keep the observations of ``workload``. Return them with the reason that an earlier guest was lost, if one
         was. This reason is ``first_loss``, or the reason in lost.json from an earlier session of this run.
 
-        If ``observed`` lacks some outcomes, also save the workload as lost, so that a resumed run tries it again. Do
-        not save it as lost if another guest would not help (``observed.final``)."""
+        If ``observed`` lacks some outcomes, and another guest may help (``observed.final`` is false), also save the
+        workload as lost. A resumed run then tries it again."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final

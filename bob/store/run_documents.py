@@ -100,8 +100,8 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
     @property
     def observed(self) -> Observations:
         """The observations. Raise ValueError if the chunks together are longer or shorter than the contents. Also raise
-        it unless each entry of ``mixtures`` has a torn state and at least two rows, all of them indexes of
-        ``states``."""
+        it if a mixture (torn states that mix the data of explored states) has no torn state. Also raise it if the
+        mixture has fewer than two rows, or a row that is not an index of ``states``."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")

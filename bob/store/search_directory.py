@@ -1,6 +1,7 @@
-"""The run directory of a search. A search has lots (batches of workloads). Each lot is a run of its own (lot-001/),
-since one run would have too many workloads. The file run.json has the request (bob/search/spaces.py) and a list of the
-lots. The file result.json has the results of the finished lots, combined into one column of bob's table."""
+"""The run directory of `bob search`. A search looks for workloads where a crash breaks a property. It has lots (batches
+of workloads). Each lot is a run of its own (lot-001/), since one run would have too many workloads. The file run.json
+has the request (bob/search/spaces.py) and a list of the lots. The file result.json combines the results of the finished
+lots."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ class SearchDirectory(RunFolder):
         return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
     def known(self) -> list[int]:
-        """Return for each lot how many earlier lots had results when bob chose its workloads. Unless lots run side by
-        side, all earlier lots had results."""
+        """Return for each lot how many earlier lots had results when bob chose the lot's workloads. If lots do not run
+        side by side, this is the number of all earlier lots."""
         return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
 
     def begin(self, workloads: int, known: int | None = None) -> Path:
