@@ -44,9 +44,10 @@ class FileSystem:
     everything itself, so that the kernel does not do this later in the background.
 
     ``check`` is the command that a boot after a crash would run before the mount. It is empty if the mount itself
-    recovers. ``check_on_host`` says that the host may run ``check`` on a file, as its result depends only on the disk
-    and the time. The command ``repair`` runs if a crash state does not mount. ``device`` is the default size of the
-    disk, and ``smallest`` the smallest size that mkfs accepts.
+    recovers. ``check_on_host`` says that the host may run ``check`` on a file with the content of the disk. This is
+    correct if the result of ``check`` depends only on the disk and the time. The command ``repair`` runs if a crash
+    state does not mount. ``device`` is the default size of the disk, and ``smallest`` the smallest size that mkfs
+    accepts.
 
     The file system commits changes within ``commit`` seconds. bob takes it to be idle when the device has had no write
     for ``quiet`` seconds. This time is longer than all timers of the file system. Some file systems never stop writing.
@@ -56,8 +57,8 @@ class FileSystem:
 
     ``names`` are pairs of mount options and the name that the literature uses for the file system with these options.
     ``forgets`` says that recovery updates each block independently of all others, and that a block's earlier content
-    does not matter. The block after recovery is the same, whether the disk had the old or the new block before
-    (:mod:`bob.observe.predict`). If ``forgets`` is true, ``log`` is the format of the file system's log. Recovery
+    does not matter. The block is the same after recovery, whether or not a write of it reached the disk before the
+    crash (:mod:`bob.observe.predict`). If ``forgets`` is true, ``log`` is the format of the file system's log. Recovery
     leaves old contents in the log, and bob ignores them when it compares disks after recovery
     (:mod:`bob.observe.leftovers`).
 
@@ -174,7 +175,8 @@ def is_file(word: str) -> bool:
 
 
 def declared_by(name: str, text: str) -> FileSystem:
-    """Return the file system that the user's file NAME.toml declares by ``text``. Raise UsageError for a mistake."""
+    """Return the file system that the user's file ``name``.toml declares. ``text`` is the content of the file. Raise
+    UsageError for a mistake."""
     if not _NAME.fullmatch(name):
         hint = "expected at most 40 letters, digits and . _ + -: tables use this name"
         raise UsageError(f"invalid file system name {name!r}", hint=hint)

@@ -1,5 +1,5 @@
-"""Named sets of configurations. A TOML file declares each set. bob ships some of these files in sets/; others are the
-user's own."""
+"""Named sets of configurations. A configuration is a subject (:mod:`bob.subject.subject`) that bob tests. A TOML file
+declares each set. bob ships some of these files in sets/; others are the user's own."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Subject:
     @property
     def forgets(self) -> bool:
         """Whether a block is the same after recovery, no matter whether the disk had its old or its new content before.
-        The value is False unless the file system is on one disk, since bob then does not know where the log is."""
+        The value is False for a subject with layers or nodes, since bob does not know where its log is."""
         return self.fs.forgets and self.is_one_disk
 
     @property
@@ -190,8 +190,8 @@ def _check_lost(lost: tuple[int, ...], disks: int) -> None:
 
 
 class NodeConfigurationDocument(Document, frozen=True, kw_only=True):
-    """The subject of a cluster's member as a document: a file system on one disk. ``declaration`` is the text of the
-    user's file that declares the file system. ``device`` is the size of the disk (0: the file system's default)."""
+    """The subject of a cluster's member as a document (JSON): a file system on one disk. ``declaration`` is the text of
+    the user's file that declares the file system. ``device`` is the size of the disk (0: the file system's default)."""
 
     name: str
     fs: str
@@ -226,9 +226,9 @@ class NodeConfigurationDocument(Document, frozen=True, kw_only=True):
 
 
 class ConfigurationDocument(NodeConfigurationDocument, frozen=True, kw_only=True):
-    """A subject as a document. If it has several disks, ``disks`` has their sizes, and ``device`` is 0. The disks
-    ``missing`` failed before the operations, and the disks ``lost`` fail with the crash. ``nodes`` are the members of a
-    cluster."""
+    """A subject as a document (JSON). If it has several disks, ``disks`` has their sizes, and ``device`` is 0. The
+    disks ``missing`` failed before the operations, and the disks ``lost`` fail with the crash. ``nodes`` are the
+    members of a cluster."""
 
     disks: tuple[int, ...] = ()
     layers: tuple[Layer, ...] = ()

@@ -58,8 +58,8 @@ class Bios:
     """The bios of one device: ``writes`` and ``flushes`` in the order of completion, and ``open``, the writes whose
     completion was not traced. bob accepts writes without a completion only on a kernel that does not trace all
     completions, and only if no other write has the same key. ``flushes_sent`` has the time when each flush was
-    *queued*. The flush that was *sent* first comes first, as in the log. ``discards`` is only a count, because no disk
-    has to carry out a discard."""
+    *queued*, but these times are in the order of the events *sent*. The log has the flushes in the same order.
+    ``discards`` is only a count, because no disk has to carry out a discard."""
 
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]
@@ -81,7 +81,7 @@ class _OpenWrite:
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
     """Return all bios in the timeline that were submitted to ``device`` (the dm-log-writes target).
 
-    If ``untraced``, the kernel is so old that it does not trace the completion of each chained bio. In Linux 5.10,
+    If ``untraced``, the kernel is so old that it does not trace the completion of a chained bio. In Linux 5.10,
     bio_endio in block/bio.c goes on to the parent of a chained bio, and leaves out the trace event of the chained bio.
     Linux 6.1 traces the chained bio too. Raises RecordingError for a bio that failed, that was not traced from start to
     end, or that the log cannot show (write zeroes, zone operations)."""

@@ -35,8 +35,8 @@ class LogSuper:
 class LogEntry:
     """An entry of the log: a header, and then data. ``sector`` and ``nr_sectors`` say where the data belongs on the
     recorded device, in sectors of ``sectorsize`` bytes. The header begins at byte ``offset`` of the log. ``data_len``
-    is the length (bytes) of a mark's text. ``data_bytes`` is the length of :meth:`data`, which is 0 for flushes, marks
-    and discards."""
+    is the length (bytes) of the text of a mark, which is a note from ``dmsetup message``. ``data_bytes`` is the length
+    of :meth:`data`, which is 0 for flushes, marks and discards."""
 
     index: int
     offset: int
@@ -74,9 +74,9 @@ class LogReader:
 
     The superblock says how many entries the log has. The log of a guest that died may have more, since the kernel
     updates the number only after FUA writes and marks. If ``past_count`` is true, the reader also reads these further
-    entries, until it finds bytes that cannot be an entry. The log device must have been zeroed before the recording.
-    Raises OSError if the path cannot be opened. Raises MalformedError, which names the entry and the offset, if the
-    bytes are not a log."""
+    entries, until it finds bytes that cannot be an entry. For this, the log device must have been zeroed before the
+    recording. Raises OSError if the path cannot be opened. Raises MalformedError, which names the entry and the offset,
+    if the bytes are not a log."""
 
     super: LogSuper
 

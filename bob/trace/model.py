@@ -20,8 +20,8 @@ class Moment:
 class DeviceWrite:
     """A write that reached the recorded device. ``index`` is its position in the order of submission. If two writes
     overlap, the one with the higher index lands last. If the bio had PREFLUSH and data, ``submitted`` is the completion
-    of its flush (docs/design.md, section 3). ``task`` is the task in the guest that submitted it, such as jbd2/dm-0-8,
-    kworker/u2:1 or bob."""
+    of its flush (docs/design.md, section 3). ``task`` is the name of the task that submitted the write, such as
+    jbd2/dm-0-8, kworker/u2:1 or bob."""
 
     index: int
     sector: int
