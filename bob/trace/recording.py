@@ -1,4 +1,5 @@
-"""A recording as it comes from a guest, before bob has checked it."""
+"""What a guest recorded while it ran a workload or program, above all the writes to its disks. bob has not checked it
+yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from typing import NamedTuple
 class Completion(Enum):
     """When the recorded disk completes a write: at once (``PROMPT``), or as late as possible and one write at a time. A
     late disk exposes a file system that sends a flush too early, before a write that the flush should make durable has
-    completed. Older documents of recordings do not say this: their disks completed each write at once."""
+    completed. Older saved recordings do not say when; their disks completed each write at once."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"
@@ -42,10 +43,10 @@ class RecordedDisk:
 class Recording:
     """The unchecked output of the guest. :func:`bob.trace.check.checked` turns it into a Trace.
 
-    ``disks`` are in the order of the base image; ``timeline`` is the text of the trace buffer that they share.
-    ``final`` is the content of the disks after the recording, laid end to end. It is stored as a packed difference from
-    the base image. The mappings of inode numbers and statuses have paths as keys. Older recordings lack
-    ``status_after``."""
+    ``timeline`` is the text of the trace buffer that the ``disks`` share. ``final`` is the content of the disks after
+    the recording. It is a packed difference (:mod:`bob.trace.differences`) from the base image, which is the content
+    before the recording. In both, the disks are laid end to end, in the order of ``disks``. The mappings of inode
+    numbers and statuses have paths as keys. Older recordings lack ``status_after``."""
 
     disks: tuple[RecordedDisk, ...]
     timeline: str

@@ -6,8 +6,8 @@ The agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and `
       kworker/0:1-12      [000] d.h2.    12.345678: block_bio_complete: 253,0 WS 2048 + 8 [0]
       (task-pid)          (cpu) (flags)  (seconds)  (event)             (device, rwbs, sector + sectors [error])
 
-The guest has one CPU, so the order of the lines is the order of the events. bob uses the number of a line as its
-time."""
+The guest has one CPU, so the order of the lines is the order of the events. bob uses the number of a line as the
+time of the event."""
 
 import re
 from collections.abc import Iterator
@@ -46,8 +46,7 @@ class Rwbs:
 
     @property
     def flushes(self) -> bool:
-        """Whether the bio flushes the device's cache, by REQ_PREFLUSH or as REQ_OP_FLUSH (the form that drivers
-        get)."""
+        """Whether the bio flushes the device's cache, by the flag REQ_PREFLUSH or by the operation REQ_OP_FLUSH."""
         return self.preflush or self.op is Op.FLUSH
 
 

@@ -71,9 +71,9 @@ class ShownState:
     state breaks the claim. ``causes`` are the indexes of the decisive writes: if a single one of them had another fate,
     the claim would hold. ``all_lost`` says whether the claim also fails if the crash comes right after the last
     operation and loses all pending writes (None: unknown). ``found`` is the tree after the mount, if the evidence is
-    about the tree. The claim may say that one operation persists before a later one. Then ``is_clear`` is False if the
-    later one, too, may be incomplete in the state. In all other cases it is True. If the crash interrupted a recovery,
-    ``earlier`` returns the crashes before it."""
+    about the tree. If the claim says that one operation persists before a later one, ``is_clear`` says whether the
+    later one certainly is complete in the state. For any other claim, ``is_clear`` is True. If this crash interrupted
+    the recovery from another crash, ``earlier`` returns the crashes before this one."""
 
     case: Case
     state: CrashState

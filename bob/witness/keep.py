@@ -1,5 +1,5 @@
 """Write a crash state into files for people without bob. The files are an image of each disk, and a script that mounts
-the image and shows the tree."""
+the file system from copies of the images, and shows its tree."""
 
 import os
 import shlex

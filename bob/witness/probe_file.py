@@ -51,7 +51,7 @@ def to_probe(witness: Witness) -> str:
 
 def options(witness: Witness) -> list[str]:
     """Return the options that make `bob probe` use the configuration of ``witness``. If the user declared the file
-    system or a layer in a file, the option names this file in the current directory."""
+    system or a layer below it (such as RAID) in a TOML file, the options name this file as ``./NAME.toml``."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
     fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]

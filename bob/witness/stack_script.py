@@ -1,4 +1,5 @@
-"""Start layers in a shell script, for people without bob, by programs such as dmsetup and mdadm."""
+"""Shell commands that start the layers between the disks and a file system, such as RAID, for people without bob. They
+call programs such as dmsetup and mdadm."""
 
 from __future__ import annotations
 

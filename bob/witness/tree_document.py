@@ -14,8 +14,8 @@ from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
 
 
 class NodeDocument(Document, frozen=True):
-    """A :class:`Node` (a file, directory or other object) of the tree. ``size`` is from stat. ``length`` is the
-    number of its bytes in the recipe, without padding. It may be less than ``size``."""
+    """A :class:`Node` (a file, directory or other object) of the tree. ``size`` is from stat. The recipe has
+    ``length`` bytes of the node's contents (without padding), perhaps fewer than ``size``."""
 
     kind: str
     inode: int = 0

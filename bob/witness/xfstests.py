@@ -55,7 +55,7 @@ class XfstestsScript:
 
 
 def to_case(witness: Witness, name: str) -> XfstestsScript:
-    """Return the case ``name`` for ``witness``; ``name`` is the last part of its path, such as ``900``. Raises
+    """Return the case ``name`` for ``witness``; ``name`` is the last part of the case's path, such as ``900``. Raises
     UsageError if the crash may come before the last operation returns, or if xfstests lack a command for an operation.
     Raises UsageError also if bob cannot tell which parts of the tree a correct file system would keep in this crash."""
     if witness.configuration.layers:

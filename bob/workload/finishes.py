@@ -3,9 +3,9 @@ after the workload's operations.
 
 bob records the workload several times, each time with another finish. One finish is natural writeback: bob waits until
 the kernel has written everything by itself. The other finishes sync files that the workload does not ask to sync. The
-reason is that another program may sync something before the crash. A sync writes all metadata long before the kernel
-would write the data by itself. So a sync leads to other crash states (Bornholt et al., "Specifying and Checking File
-System Crash-Consistency Models", ASPLOS 2016)."""
+reason is that another program may sync something before the crash. On many file systems, a sync of one file also writes
+the metadata of all others, long before the kernel would write their data by itself. So a sync leads to other crash
+states (Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
 
 from bob.workload.history import FileKind, History
 from bob.workload.language import write_one

@@ -1,4 +1,4 @@
-r"""The pattern of written data, which shows in every few bytes which operation wrote them.
+r"""The pattern of written data: even a few bytes of it show which operation wrote them.
 
 A byte depends on the operation, on the offset in the file, and on the operation's *shade*. A shade replaces each
 character by another one, so that two operations that write to the same place write different bytes
@@ -7,7 +7,7 @@ These are examples of cells::
 
     [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
     [012C:00001A:7F]    operation 300: numbers from 128 on have four digits
-    {23XPZPPPPQaZWf}    [op80:00001A:7F] in shade 32: operation 10000, the first one of the initial tree
+    {23XPZPPPPQaZWf}    [op80:00001A:7F] in shade 32; op80 to opFF are the initial tree's operations, 10000 and on
     \pq14;11112B;8G^    operation 3 in shade 1, where another operation wrote in shade 0
     <stale--medium!>    never written: the contents of the device before mkfs
 

@@ -25,8 +25,8 @@ class RefusedCall(OSError):
 
 class Stopped(BaseException):
     """The exception that ends a run of a Python file from within a call. ``except Exception`` does not catch it.
-    ``error`` is the mistake in the file. Without a mistake (None), bob itself ended the run early, because an earlier
-    run reached the same state, and has shown the rest."""
+    ``error`` is the mistake in the file. Without a mistake (None), bob itself ended the run early: an earlier run of
+    the file reached the same state, so this run would add nothing new."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
@@ -92,9 +92,9 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return a key for the state of the file system. If two states have equal keys, and the same layout on the
-        disk, the same trees are possible after a crash in either state. The key has the tree at the last sync of all
-        files, without the written bytes, and the operations after that sync."""
+        """Return a key for the state of the file system. Two states with equal keys have the same possible trees
+        after a crash, unless their layouts on the disk differ. The key has the tree at the last sync of all files,
+        without the written bytes, and the operations after that sync."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 

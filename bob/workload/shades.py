@@ -1,4 +1,5 @@
-"""Shades, which make operations that write to one place differ in every byte.
+"""Shades: variants of the written data. Two operations that write to one place use different shades, so that their data
+differ in every byte.
 
 An operation writes cells of 16 characters (:mod:`bob.workload.pattern`). In *shade* n, each character of a cell is
 replaced by the n-th character after it in an alphabet. The alphabet of a position in the cell has all printable
@@ -8,7 +9,7 @@ characters but one: the character of ``STALE_CELL`` at that position. Before mkf
 Suppose that two operations with different shades write to the same place. Without shades, their cells would have the
 same characters at most positions, and the shades turn these into different bytes. But the cells also have digits from
 the numbers of the operations, and these digits may differ. The shades may turn two different digits into the same byte.
-In that case bob takes a further shade for one of the operations.
+In that case bob chooses another shade for the later operation.
 
 There are 93 shades (``ALPHABET``) of printable characters. Each of them has a second version, which is also a shade:
 all its bytes have the highest bit set. For an operation, bob tries shade 0 first, which is plain text. For an operation

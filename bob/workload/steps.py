@@ -1,4 +1,4 @@
-"""Words for the steps that the guest prints while it runs a workload."""
+"""Say in words what a guest was doing. A guest that runs a workload prints each step, such as ``op 1 begin``."""
 
 import re
 
