@@ -1,5 +1,5 @@
-"""What a guest recorded while it ran a workload or program, above all the writes to its disks. bob has not checked it
-yet."""
+"""The recording of a workload or program, as it comes from a guest, before bob has checked it. It has above all the
+writes to the guest's disks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
