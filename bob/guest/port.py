@@ -20,8 +20,9 @@ _ENDED = "the connection to its port ended"
 
 
 class PortStream:
-    """A stream of bytes to and from ``program`` through the guest's port. ``on_loss`` makes an error from a message.
-    The first argument of ``on_loss`` is True if the connection broke, and False if the program was too slow."""
+    """A stream of bytes to and from ``program`` through the guest's port. If the stream fails, its methods raise the
+    error that the caller's function ``on_loss`` returns. The first argument of this function is True if the connection
+    broke, and False if the program was too slow. The second is the error message."""
 
     def __init__(self, connection: socket.socket, program: CommandStream, on_loss: OnLoss) -> None:
         self._connection = connection
@@ -84,7 +85,8 @@ def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> Comm
     """Start ``command`` in the guest, and return a stream of bytes to and from it. If possible, the stream goes through
     the port whose socket is at ``path``. Otherwise it goes through the command's standard input and output. To offer
     the port, bob adds an argument to the command: the word that the command must send first. If the command accepts, it
-    writes ``USES_PORT`` to its standard output. Raises the error that ``on_loss`` returns."""
+    writes ``USES_PORT`` to its standard output. Raises the error that ``on_loss`` returns if the guest or the command
+    ends before it answers, or does not answer for 60 seconds."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

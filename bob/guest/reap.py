@@ -5,7 +5,7 @@ A QEMU that libvirt started survives when bob is killed (facts.md, "Guests"). So
 reads lines (JSON arrays) from its standard input, a pipe from bob. When bob closes the pipe or ends, the process does
 what the lines demand::
 
-    ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
+    ["root", DIR]          a root, the folder of a private libvirt: kill its QEMUs, remove it
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
     ["gone", UUID]         that domain is gone: do not destroy it
 

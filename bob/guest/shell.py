@@ -64,8 +64,8 @@ OnLoss = Callable[[bool, str], GuestError]
 
 @dataclass(eq=False)
 class CommandStream:
-    """The input and output of a command that runs on the machine. ``on_loss`` is the caller's function that makes the
-    errors of a lost command or connection."""
+    """The input and output of a command that runs on the machine. ``on_loss`` is the caller's function that returns the
+    exception to raise if the command or the connection is lost."""
 
     _channel: paramiko.Channel
     _command: str
@@ -144,8 +144,9 @@ class CommandStream:
 
 class Shell:
     """An SSH connection, usable from several threads. If the connection breaks or the machine does not answer, the
-    methods raise the error that the caller's function ``on_loss`` returns. The connection sends no keepalives: in
-    virtual time, the clock of an idle guest jumps, so hours could pass between two keepalives."""
+    methods raise the error that the caller's function ``on_loss`` returns. The connection sends no keepalives. With
+    virtual time, the clock of an idle guest jumps to its next timer. So hours could pass in the guest between two
+    keepalives."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""Guest images. A recipe is a folder in guest-images/ that says how to build an image. From it, bob builds a kernel, an
-initramfs and a root file system, and keeps them in the cache."""
+"""Guest images. A recipe is a folder in guest-images/ that says how to build an image. From the recipe, bob builds a
+kernel, an initramfs and a root file system, and keeps them in the cache."""
 
 from bob.image.build import build, ensure, image_names, named
 from bob.image.cache import Image, find, images_folder, installed, remove

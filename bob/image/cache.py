@@ -94,7 +94,7 @@ class Image(ImageDocument, frozen=True, kw_only=True):
 
     @property
     def modules(self) -> frozenset[str]:
-        """The names of the kernel's modules, with underscores, including built-in modules."""
+        """The names of the kernel's modules, including built-in modules, with ``_`` in place of ``-``."""
         return module_names((self.folder / MODULES).read_text())
 
 

@@ -57,8 +57,8 @@ def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Itera
 
 
 def depmod() -> str | None:
-    """Return the path of depmod, or None if it is not installed. It also looks in folders that an ordinary user's PATH
-    may lack."""
+    """Return the path of depmod, or None if depmod is not installed. This function searches PATH, then /usr/sbin and
+    /sbin, which an ordinary user's PATH may lack."""
     return shutil.which("depmod", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 

@@ -1,6 +1,6 @@
 """Judge a finished or stopped run again, from its files: the recordings of disk writes, and what the mounts of crash
-states showed. This needs no guest. For example, a newer bob may judge differently. A *finding* is a group of breaches
-of properties that have the same cause."""
+states showed. So a newer bob can judge an old run, without a guest. A *property* is a rule about crashes, and a
+*breach* is a violation of a property. A *finding* is a group of breaches with the same cause."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
@@ -62,9 +62,9 @@ def _said_of_age(run: RunDirectory) -> str:
 
 
 def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
-    """Judge ``run``, a probe of file systems, again. Write the new result to the run's folder, and return it. With
-    ``by_cause``, the result also has findings: breaches of properties, grouped by their cause. The caller must have
-    locked ``run``."""
+    """Judge ``run`` again, write the new result to the run's folder, and return it. With ``by_cause``, the result also
+    has findings: breaches of properties, grouped by their cause. The caller must have locked ``run``. Raises StoreError
+    if ``run`` is not a test of file systems, or lacks files."""
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
@@ -94,10 +94,10 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return an empty column for the configuration in ``request``: a column of the table of answers, which has a row
-    for each property. The caller then adds recordings to it. The column saves its witnesses (documents about states
-    that break a property) in ``run``. If bob itself fails, the column calls ``broke`` with a title and the
-    traceback."""
+    """Return a new column of the table of answers, for the configuration (a file system with its options) in
+    ``request``. The table has a row for each property. The caller then adds recordings to the column. The column saves
+    its witnesses (documents about states that break a property) in ``run``. If bob itself fails, the column calls
+    ``broke`` with a title and the traceback."""
     properties = [probe.property for probe in request.asked]
     measured_on = asdict(environment)
     return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
@@ -144,8 +144,9 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Make one result of a search, write it to the search's directory, and return it. A search runs many small
-    workloads in batches, called lots. ``lots`` has the folder and the result of each batch, and must not be empty."""
+    """Merge the results in ``lots`` into one result of the whole search. Write it to the search's directory, and return
+    it. A search runs many small workloads in batches, called lots. ``lots`` has the folder and the result of each
+    batch, and must not be empty."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

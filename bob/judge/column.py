@@ -1,7 +1,8 @@
-"""A column of the table. The table has a column for each configuration, and a row for each property (a rule about
-crashes). A cell has the answer for one property: the verdict (such as HOLDS or FAILS), with its evidence. A column
-judges each workload by each property that the workload tests. For each property that fails (a × in the table), the
-column has the best witness. A *witness* is a document about one crash state that breaks the property."""
+"""A column of the table of bob's answers. The table has a column for each configuration (a file system with its
+options). It has a row for each property (a rule about crashes). A cell has the answer for one property: the verdict
+(such as HOLDS or FAILS), with its evidence. A column judges each workload by each property that the workload tests. For
+each property that fails (a × in the table), the column has the best witness. A *witness* is a document about one crash
+state that breaks the property."""
 
 import traceback
 from collections import Counter, defaultdict
@@ -41,10 +42,10 @@ EarlierCrashes = Callable[[], tuple[EarlierCrash, ...]]
 
 @dataclass(frozen=True, slots=True)
 class RecoveryCrash:
-    """What bob knows about the crashes of one recovery. ``expected`` is the observation after the recovery if no crash
-    interrupts it. ``depth`` is 1 if the recovery follows a crash of a workload, 2 if it follows a crash of such a
-    recovery, and so on. ``single`` returns trees that a single crash could have left, and ``earlier`` the crashes
-    before the recovery."""
+    """The facts that bob needs to judge crashes during one recovery. ``expected`` is the tree of files after
+    the recovery if no crash interrupts it. ``depth`` is 1 if the recovery follows a crash of a workload, 2 if it
+    follows a crash of such a recovery, and so on. ``single`` returns the trees that the first crash could have left if
+    no other crash had followed. ``earlier`` returns the crashes before the recovery."""
 
     expected: Observation
     depth: int = 1
@@ -115,8 +116,9 @@ class Column:
         self._refused.setdefault(prop.name, reason)
 
     def add(self, case: Case, observed: Observations, readings: OutcomeReadings | None = None) -> None:
-        """Judge the workload of ``case`` by each property that it tests. ``readings`` says which operations survived in
-        the outcomes that bob has already examined (None: bob has examined none)."""
+        """Judge the workload of ``case`` by each property that the workload tests. ``observed`` has the crash states,
+        each with its outcome (what a mount shows). ``readings`` has what bob already knows about the outcomes: which
+        operations survived (None: bob knows nothing)."""
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
