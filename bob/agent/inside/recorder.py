@@ -167,7 +167,8 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
         os.sync()
         recording.settle()
         if asked.phase:
-            os.utime(ROOT + CLOCK_FILE)
+            with suppress(FileNotFoundError):
+                os.utime(ROOT + CLOCK_FILE)
             time.sleep(asked.phase)
         mark("start")
         with closing(Operations(ROOT)) as performer:
@@ -255,8 +256,13 @@ def make_base(
         volumes.mount_or_refuse()
         effective = volumes.effective_options()
         if not setup_seconds:  # a program would see this file
-            with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
-                pass
+            try:
+                with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
+                    pass
+            except OSError as error:
+                # msdos takes no name that begins with a dot. It has no transactions, which the file is for.
+                if error.errno != errno.EINVAL:
+                    raise
         with closing(Operations(ROOT)) as performer:
             perform_all(performer, setup, blob, narrate)
             filled = take_all(performer, fill) if fill else 0
