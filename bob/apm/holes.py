@@ -19,8 +19,9 @@ _PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """One explanation of a hole in a file. Each append that writes this place also has micro-operations that set a size
-    beyond it. By this explanation, the size changes in ``lost`` did not persist, and the other size changes did.
+    """One explanation of a hole in a file. Each append to the bytes of the hole also grows the file's size past the
+    hole, by micro-operations of its own. By this explanation, the size changes in ``lost`` did not persist, and the
+    other size changes did.
     ``breaks`` has, for each fill (zeros or stale data), the clauses that are broken if the hole shows this fill."""
 
     lost: frozenset[int]

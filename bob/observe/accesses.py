@@ -9,7 +9,7 @@ To read a block of its journal, jbd2 reads 32 blocks, beginning with that block 
 Its function ``jread`` first looks up the wanted block, and sends a bio for it. Readahead then looks up the same block
 again, and the blocks after it. This second lookup of the wanted block is not a use. It tells bob that readahead has
 begun, so bob takes it and all later lookups of this ``jread`` call as lookups by readahead. In other file systems, such
-as reiserfs, readahead looks up each block once. If a block there had just one lookup before the kernel read it ahead,
+as reiserfs, readahead looks up each block once. So if a block had just one lookup before the bio that reads it ahead,
 bob counts that lookup as readahead's.
 
 A file system may be on layers (device-mapper or md devices). Its block numbers are then those of the device that the

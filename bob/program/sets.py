@@ -1,5 +1,6 @@
 """Named sets of programs under test. A set also has the names of models (descriptions of the states that a crash of a
-file system may leave). The programs run on these models as well, and one table shows both results. Each set is a TOML
+file system may leave). bob tests each program on real file systems and on these models, and one table shows
+the results of both. Each set is a TOML
 file in the folder sets/, or a file of the user."""
 
 from collections.abc import Mapping

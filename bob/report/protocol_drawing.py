@@ -89,8 +89,8 @@ def svg(made: Diagram, title: str) -> str:
 
 
 def dot(made: Diagram, title: str) -> str:
-    """Return the diagram for Graphviz. Modules are clusters. Solid lines are orders that syncs ensure, and dashed lines
-    are orders that the program needs. ``made`` is the diagram."""
+    """Return the diagram for Graphviz. Each module is a cluster (a framed subgraph). Solid lines are orders that syncs
+    ensure, and dashed lines are orders that the program needs. ``made`` is the diagram."""
     lines = [f"digraph protocol {{\n  label={_quote(title)};\n  node [shape=box, fontname=monospace];"]
     inside = {place for first, end in made.modules for place in range(first, end)}
     for number, (first, end) in enumerate(made.modules):

@@ -27,10 +27,10 @@ def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
     """Return the log of ``trace``, which must have one device. If ``crash`` (a time in the trace) is given, the log has
     the mark ``crash`` at that time.
 
-    The log also has marks at the beginning and at the end of each operation. The first mark is ``start``, and the last
-    is ``end``. The first operation has the marks ``op-1-begin`` and ``op-1-end``. The first sync after the operations
-    has ``finish-1-begin`` and ``finish-1-end``. Each name occurs once. The log includes the writes of the mount and the
-    unmount, but not discards."""
+    The log also has marks at the beginning and at the end of each operation. The first mark of the log is ``start``,
+    and its last is ``end``. The first operation has the marks ``op-1-begin`` and ``op-1-end``. The first sync after the
+    operations has ``finish-1-begin`` and ``finish-1-end``. Each name occurs once. The log includes the writes of the
+    mount and the unmount, but not discards."""
     # At the same time, a flush comes before the data that waited for it, and a crash comes after everything else.
     found: list[tuple[int, int, ReplayStep]] = []
     found += [(flush.completed.time, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for flush in trace.flushes]

@@ -1,2 +1,2 @@
-"""Other forms of a model: a class for ALICE's replayer, a page of prose, and a picture of weaker and stronger
-models."""
+"""Exports of a model (a set of promises about crash states): a class for ALICE's replayer, a page of prose, and a
+picture of weaker and stronger models."""

@@ -15,8 +15,8 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """The standing of a clause: whether a model promises it, and why. Each value has a mark, the name of a colour in
-    page.css, and an explanation in words."""
+    """The standing of a clause: whether a model promises it, and why. Each value has three things: a mark, a
+    colour (its name in page.css), and an explanation in words."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
