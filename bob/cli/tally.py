@@ -87,8 +87,8 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """The estimated seconds until all work is done (None: it is done, or bob cannot estimate the time). bob
-        estimates from the time that an earlier run took, if there was one. Otherwise the estimate is an upper bound
+        """The estimated seconds until all work is done (None: it is done, or bob cannot estimate the time). It
+        comes from the time that an earlier run took, if there was one. Otherwise the estimate is an upper bound
         until the first workload is done."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None

@@ -54,7 +54,7 @@ class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
 
 class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
     """A cache flush. It is sent at ``seconds`` and completed at ``end`` (None: not before the crash). ``node`` is the
-    cluster's member whose disk is flushed (None: there is no cluster)."""
+    cluster's member whose disk is flushed (None for other subjects)."""
 
     seconds: float
     end: float | None = None
@@ -64,7 +64,7 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """A write to the disk, or ``count`` writes that bob joined, with ``sectors`` sectors in all. ``first`` is the index
-    of the first of them in the trace. ``end`` is None if one of them was in flight at the crash.
+    of the first of them in the trace. If one of them was in flight at the crash, ``end`` is None.
 
     ``what`` names the written block, and ``kind`` is the kind of the block, such as data. If the block has data of
     operations of the workload, ``operations`` are the numbers of these operations. A torn write consists of atomic
@@ -253,7 +253,7 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """Yield ``events``, with some writes joined into one event. bob joins writes that have the same kind of block and
+    """Yield ``events``, with some writes joined into one event: those that have the same kind of block and
     the same fate, if no call and no flush comes between them. A torn or decisive write stays alone."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
