@@ -28,7 +28,7 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if the table ``expected`` has none of the cells that ``requests`` ask for. A cell is one
+    """Raise UsageError if the table ``expected`` lacks all cells that ``requests`` ask for. A cell is one
     property of one configuration."""
     if expected is None:
         return

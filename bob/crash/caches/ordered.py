@@ -15,9 +15,9 @@ from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest time T for which bob knows that no crash in the window loses a write that completed by T. T is
-    the submission of a flush or the completion of an FUA write, if that flush or write completed before the window. If
-    there is no such flush or write, return a time before all writes."""
+    """Return the latest time T that bob can prove this for: no crash in the window loses a write that completed by T. T
+    is the submission of a flush or the completion of an FUA write, if that flush or write completed before the window.
+    If there is no such flush or write, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]
