@@ -39,10 +39,10 @@ def size(count: int) -> str:
     return f"{value:.0f} {_UNITS[unit]}" if value >= 10 or value.is_integer() else f"{value:.1f} {_UNITS[unit]}"
 
 
-def plural(count: int, what: str) -> str:
+def plural(count: int, what: str, many: str = "") -> str:
     """Return the count with its noun, such as ``1 crash state``, ``3 crash states`` or ``2^88 crash states``. ``what``
-    is the noun in the singular."""
-    return f"{compact(count)} {what}" if count == 1 else f"{compact(count)} {what}s"
+    is the noun in the singular. ``many`` is its plural, if this is not ``what`` with an s."""
+    return f"{compact(count)} {what if count == 1 else many or f'{what}s'}"
 
 
 def duration(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """``bob app``: finds out whether a program survives a crash on a file system."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -224,17 +224,26 @@ def new(name: str = option("NAME")) -> Exit:
       0   the folder was written
       2   a file or folder NAME exists
     """
-    folder = Path(name)
-    if folder.exists():
-        raise UsageError(f"{folder} already exists", hint="choose another name, or remove it")
-    try:
+
+    def copy(folder: Path) -> None:
         folder.mkdir(parents=True)
         for source in sorted(TEMPLATE.iterdir()):
             shutil.copyfile(source, folder / source.name)
             (folder / source.name).chmod(0o644 if source.suffix == ".toml" else 0o755)
+
+    return write_example(Path(name), copy, "app")
+
+
+def write_example(folder: Path, copy: Callable[[Path], object], command: str) -> Exit:
+    """Write the example ``folder`` by the function ``copy``, and print how to run it with ``bob COMMAND``. Raise
+    UsageError if the folder exists, or if it cannot be written."""
+    if folder.exists():
+        raise UsageError(f"{folder} already exists", hint="choose another name, or remove it")
+    try:
+        copy(folder)
     except OSError as error:
         raise UsageError(f"cannot write {folder}: {error.strerror}", hint="change to another directory") from None
-    console().print(f"wrote {folder}; edit it, then run\n  bob app ./{folder} --fs ext4", soft_wrap=True)
+    console().print(f"wrote {folder}; edit it, then run\n  bob {command} ./{folder} --fs ext4", soft_wrap=True)
     return Exit.DONE
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.app import DefaultRun
+from bob.cli.app import DefaultRun, write_example
 from bob.cli.ci import finish
 from bob.cli.display import watching
 from bob.cli.options import completed
-from bob.cli.output import console
 from bob.cli.run_directories import telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import option
@@ -119,15 +118,10 @@ def new(name: str = option("NAME")) -> Exit:
       0   the folder was written
       2   a file or folder NAME exists
     """
-    folder = Path(name)
-    if folder.exists():
-        raise UsageError(f"{folder} already exists", hint="choose another name, or remove it")
-    try:
-        shutil.copytree(CLUSTER.folders()[TEMPLATE], folder, ignore=shutil.ignore_patterns("__pycache__"))
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}", hint="change to another directory") from None
-    console().print(f"wrote {folder}; edit it, then run\n  bob cluster power-cut ./{folder} --fs ext4", soft_wrap=True)
-    return Exit.DONE
+    template, skipped = CLUSTER.folders()[TEMPLATE], shutil.ignore_patterns("__pycache__")
+    return write_example(
+        Path(name), lambda folder: shutil.copytree(template, folder, ignore=skipped), "cluster power-cut"
+    )
 
 
 def _run(

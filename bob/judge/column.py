@@ -279,7 +279,7 @@ def _of_depth(depth: int, parts: Sequence[States]) -> str:
     states = total(parts)
     times = plural(depth, "crash") if depth == 1 else f"{depth} crashes in a row"
     return (
-        f"{times} during recovery: {plural(len(parts), 'recovery').replace('recoverys', 'recoveries')} crashed, "
+        f"{times} during recovery: {plural(len(parts), 'recovery', 'recoveries')} crashed, "
         f"{compact(states.explored)} of {compact(states.legal_sectors)} legal states explored, "
         f"{compact(states.explored_writes or 0)} of {compact(states.legal_writes)} of them without torn writes, by "
         f"{plural(states.mounted, 'mount')}"
