@@ -151,6 +151,10 @@ class Answer:
         return self.claim.name
 
     @property
+    def title(self) -> str:
+        return self.name
+
+    @property
     def family(self) -> str:
         return self.claim.family
 

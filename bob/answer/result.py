@@ -181,6 +181,11 @@ class SubjectResult:
         return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version, stack=made.stack)
 
     @property
+    def title(self) -> str:
+        """The name of the subject. It says so if the subject is a model, which may have the name of a file system."""
+        return self.name if self.model is None else f"model {self.name}"
+
+    @property
     def answer(self) -> Answer:
         """The only answer of the subject. This property is for results about a program, where each subject has exactly
         one answer."""

@@ -7,17 +7,18 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from bob.catalogue.request import CheckPlace
-from bob.cli.ci import finish
+from bob.catalogue.request import CheckPlace, Host, ProbeRequest
+from bob.cli.ci import EARLIER, check_earlier, finish
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import completed
 from bob.cli.output import Screen, console, present
-from bob.cli.run_directories import telling_what_is_kept
+from bob.cli.run_directories import check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import group, option
 from bob.program.folder import named, of_commands
 from bob.program.program import Pace, Program
+from bob.report.comparison.sides import Side
 from bob.run import option_table as table
 from bob.run.option_values import PROGRAM
 from bob.run.requests import RECORDED_ON, program_requests
@@ -75,6 +76,7 @@ def app() -> None:
 
 @app.command()
 def run(
+    context: click.Context,
     *,
     about: ProgramOptions,
     options: table.FileSystemOptions,
@@ -86,6 +88,8 @@ def run(
     scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,
     delivery: table.Delivery,
+    resumed: Path | None = table.RESUME,
+    expected: Side | None = EARLIER,
 ) -> Exit:
     """Find out whether PROGRAM survives a crash.
 
@@ -102,6 +106,9 @@ def run(
     With --model, bob also checks the program's system calls against a model of a file system. It builds the states that
     the model allows, up to --budget for each model, and runs the checker on each.
 
+    With --expect, known vulnerabilities do not fail a CI: the exit code is 1 if one is new or gone. A file system that
+    EARLIER lacks counts as without --expect.
+
     \b
     Examples:
       bob app sqlite-rollback --fs ext4
@@ -111,16 +118,21 @@ def run(
       bob app ./my-app --fs ext4 --fs xfs --junit report.xml
       bob app ./my-app --fs ext4 --pace undisturbed
       bob app ./my-app --fs ext4 --fs xfs --shard 2/2
+      bob app ./my-app --fs ext4 --expect known.json
+      bob app --resume bob-runs/20261121T230021-1f2e3d
 
     \b
     Exit codes:
       0   safe on all file systems and by all models, as far as explored
-      1   vulnerable on one of them
+      1   vulnerable on one of them; with --expect: a vulnerability is new or gone
       2   the program cannot run, or its checker cannot be trusted; nothing was explored
       3   unknown on one of them: a guest was lost, the checker contradicts itself, or a call is not traced
       10  a model forbids a state that its own file system left: the model or bob is wrong
       4+  another error; `bob --help` lists the codes
     """
+    if resumed is not None:
+        check_resumed(context)
+        return resume_program("app", resumed, guests.host(scheduler), delivery, expected)
     program, systems, paces = about.read(), about.fs, about.paces
     if models and not systems:
         systems, paces = (RECORDED_ON,), paces or (Pace.UNDISTURBED,)
@@ -132,7 +144,7 @@ def run(
     from bob.run.programs import try_program  # imported only now, since libvirt and paramiko take a while to load
 
     against = named_models(models)
-    with telling_what_is_kept("app", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
+    with telling_what_is_kept("app", delivery.out), watching(quiet=delivery.quiet) as progress:
         requests = program_requests(
             program,
             systems,
@@ -152,11 +164,27 @@ def run(
                 f"--shard {shard[0]}/{shard[1]} is empty: there are {pairs} of a file system and a pace",
                 hint=f"use {len(requests)} shards at most",
             )
+        check_earlier(expected, program.name, [*_names(requests), *(f"model {model.name}" for model in against)])
         mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
         answers, folder = try_program(
             program, mine, delivery.out, progress, against, explores=bool(about.fs), numbers=only
         )
-    return finish(answers, folder, delivery.json_file, delivery.junit_file)
+    return finish(answers, folder, delivery.json_file, delivery.junit_file, expected)
+
+
+def _names(requests: Sequence[ProbeRequest]) -> list[str]:
+    return [one.pace.of(one.configuration.name) for one in requests]
+
+
+def resume_program(verb: str, run: Path, host: Host, delivery: table.Delivery, expected: Side | None) -> Exit:
+    """Resume the run ``run`` of the command ``verb`` (app or cluster), and report its result."""
+    from bob.run.programs import resume  # imported only now, since libvirt and paramiko take a while to load
+
+    with telling_what_is_kept(verb, run), watching(quiet=delivery.quiet) as progress:
+        answers, folder = resume(run, host, progress, of_cluster=verb == "cluster")
+    if expected is not None:
+        check_earlier(expected, answers.program_name, [one.title for one in answers.subjects])
+    return finish(answers, folder, delivery.json_file, delivery.junit_file, expected)
 
 
 @app.command("check")

@@ -25,6 +25,13 @@ EXPECTED: Side | None = option(
     Words(lambda word, _option: named_side(word), lambda _given: PUBLISHED, "file", "table"),
     renewable=True,
 )
+EARLIER: Side | None = option(
+    "--expect EARLIER",
+    "Compare with this earlier run, or with a result that --json wrote. The exit code is 1 if a vulnerability is new or"
+    " gone, and 0 if all are known.",
+    Words(lambda word, _option: named_side(word), files="file", name="run"),
+    renewable=True,
+)
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
@@ -32,6 +39,8 @@ def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> N
     property of one configuration."""
     if expected is None:
         return
+    if expected.is_of_program:
+        raise UsageError(f"{expected.name} is about a program, not about properties", hint="expect a table")
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
     columns = expected.columns
     if any(names & set(columns.get(configuration, ())) for configuration, names in asked.items()):
@@ -39,6 +48,19 @@ def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> N
     if asked.keys() & columns.keys():
         raise UsageError(f"{expected.name} lacks these properties", hint="it is about other ones")
     raise _expects_nothing(expected, ", ".join(asked))
+
+
+def check_earlier(expected: Side | None, program: str, names: Sequence[str]) -> None:
+    """Raise UsageError if the run ``expected`` is not of the program ``program``, or lacks all of the file systems and
+    models ``names``."""
+    if expected is None:
+        return
+    if expected.result is None or not expected.is_of_program:
+        raise UsageError(f"{expected.name} is not about a program", hint="expect an earlier run of the same command")
+    if expected.result.program_name != program:
+        raise UsageError(f"{expected.name} is about {expected.result.program_name}, not about {program}")
+    if not set(names) & set(expected.columns):
+        raise _expects_nothing(expected, ", ".join(names))
 
 
 def _expects_nothing(expected: Side, of: str) -> UsageError:
@@ -50,7 +72,7 @@ def conclude(
 ) -> Exit:
     """Report results to a CI. ``done`` has each result with its run directory. Return exit code 1 if a
     verdict differs from the ``expected`` one, and 3 if an unknown verdict leaves that open. Otherwise return the worst
-    exit code of the results."""
+    exit code of the results, without those failures that were expected."""
     several = len(done) > 1
     suites: list[Suite] = []
     comparisons: list[Comparison] = []
@@ -70,15 +92,26 @@ def conclude(
         return Exit.DIFFERENT
     if any(comparison.is_undecided for comparison in comparisons):
         return Exit.UNKNOWN_CELLS
+    if expected is not None:
+        return max((_beside_expected(result, expected) for result, _run in done), key=_WORST_LAST.index)
     return exit_of(result for result, _run in done)
 
 
 def finish(
-    result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
+    result: Result,
+    run: Path,
+    json_file: Path | None,
+    junit_file: Path | None,
+    expected: Side | None = None,
+    *,
+    is_wrong: bool = True,
 ) -> Exit:
     """Print ``result``, write it into ``json_file`` (if given), report it to a CI, and return the exit code. If
-    ``is_wrong`` is True, a failure counts as an error, and otherwise as a warning (:func:`tell`)."""
+    ``is_wrong`` is True, a failure counts as an error, and otherwise as a warning (:func:`tell`). With an ``expected``
+    result, only a difference from it counts (:func:`conclude`)."""
     deliver(result, run, json_file)
+    if expected is not None:
+        return conclude([(result, run)], json_file, junit_file, expected)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
 
@@ -91,10 +124,22 @@ def exit_of(results: Iterable[Result]) -> Exit:
 def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
     """Return the exit code of ``result``. A verdict FAILS makes the code 1 if the result is about a program. For any
     other result, it does so only if ``is_wrong`` is True, so that a failure counts as an error."""
+    is_wrong = (is_wrong or result.program is not None) and not result.is_contradicted
+    return Exit.DIFFERENT if is_wrong and Verdict.FAILS in result.verdicts else _apart_from_failures(result)
+
+
+def _beside_expected(result: Result, expected: Side) -> Exit:
+    """Return the exit code of a result whose verdicts are all as ``expected``. A failure counts only if it is of a
+    program, on a file system that the expected run lacks."""
+    others = [one for one in result.subjects if one.title not in expected.columns and result.program is not None]
+    found = _apart_from_failures(result)
+    fails = any(answer.verdict is Verdict.FAILS for one in others for answer in one.answers)
+    return max(found, Exit.DIFFERENT, key=_WORST_LAST.index) if fails else found
+
+
+def _apart_from_failures(result: Result) -> Exit:
     if result.is_contradicted:
         return Exit.CONTRADICTED
-    if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:
-        return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
 
 

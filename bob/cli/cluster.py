@@ -7,19 +7,20 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.app import DefaultRun, write_example
-from bob.cli.ci import finish
+from bob.cli.app import DefaultRun, resume_program, write_example
+from bob.cli.ci import EARLIER, check_earlier, finish
 from bob.cli.display import watching
 from bob.cli.options import completed
-from bob.cli.run_directories import telling_what_is_kept
+from bob.cli.run_directories import check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import option
 from bob.program.folder import CLUSTER
+from bob.report.comparison.sides import Side
 from bob.run import option_table as table
 from bob.run.option_values import CLUSTERS
 from bob.run.requests import RECORDED_ON, cluster_requests
 
-NAME = option("CLUSTER", "", CLUSTERS)
+NAME: str | None = option("[CLUSTER]", "", CLUSTERS)
 TEMPLATE = "toy"
 
 
@@ -36,14 +37,17 @@ def cluster() -> None:
 
 @cluster.command()
 def run(
+    context: click.Context,
     *,
-    name: str = NAME,
+    name: str | None = NAME,
     systems: tuple[str, ...] = table.NODE_FILE_SYSTEMS,
     options: table.FileSystemOptions,
     image: str = table.IMAGE,
     guests: table.GuestOptions,
     exploration: table.ClusterExploration,
     delivery: table.Delivery,
+    resumed: Path | None = table.RESUME,
+    expected: Side | None = EARLIER,
 ) -> Exit:
     """Find out whether CLUSTER survives a crash of all its nodes.
 
@@ -57,28 +61,34 @@ def run(
     Examples:
       bob cluster toy --fs ext4
       bob cluster run ./mine --fs ext4,xfs,btrfs --budget 20
+      bob cluster --resume bob-runs/20261121T230021-1f2e3d
 
     \b
     Exit codes:
       0   safe on all file systems, as far as explored
-      1   vulnerable on one of them
+      1   vulnerable on one of them; with --expect: a vulnerability is new or gone
       2   the cluster cannot run, or its checker cannot be trusted; nothing was explored
       3   unknown on one of them
       4+  another error; `bob --help` lists the codes
     """
-    return _run(name, systems, options, image, guests, exploration, delivery, only_durable=False)
+    return _run(
+        context, name, systems, options, image, guests, exploration, delivery, resumed, expected, only_durable=False
+    )
 
 
 @cluster.command("power-cut")
 def power_cut(
+    context: click.Context,
     *,
-    name: str = NAME,
+    name: str | None = NAME,
     systems: tuple[str, ...] = table.NODE_FILE_SYSTEMS,
     options: table.FileSystemOptions,
     image: str = table.IMAGE,
     guests: table.GuestOptions,
     exploration: table.ClusterExploration,
     delivery: table.Delivery,
+    resumed: Path | None = table.RESUME,
+    expected: Side | None = EARLIER,
 ) -> Exit:
     """Cut the power of all nodes of CLUSTER at one instant.
 
@@ -93,12 +103,14 @@ def power_cut(
     \b
     Exit codes:
       0   safe on all file systems, as far as explored
-      1   vulnerable on one of them
+      1   vulnerable on one of them; with --expect: a vulnerability is new or gone
       2   the cluster cannot run, or its checker cannot be trusted; nothing was explored
       3   unknown on one of them
       4+  another error; `bob --help` lists the codes
     """
-    return _run(name, systems, options, image, guests, exploration, delivery, only_durable=True)
+    return _run(
+        context, name, systems, options, image, guests, exploration, delivery, resumed, expected, only_durable=True
+    )
 
 
 @cluster.command()
@@ -125,16 +137,24 @@ def new(name: str = option("NAME")) -> Exit:
 
 
 def _run(
-    name: str,
+    context: click.Context,
+    name: str | None,
     systems: Sequence[str],
     options: table.FileSystemOptions,
     image: str,
     guests: table.GuestOptions,
     exploration: table.ClusterExploration,
     delivery: table.Delivery,
+    resumed: Path | None,
+    expected: Side | None,
     *,
     only_durable: bool,
 ) -> Exit:
+    if resumed is not None:
+        check_resumed(context)
+        return resume_program("cluster", resumed, guests.host(), delivery, expected)
+    if name is None:
+        raise UsageError("no cluster given", hint=CLUSTER.hint)
     asked = CLUSTER.named(name)
     if not systems:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
@@ -145,7 +165,7 @@ def _run(
 
     from bob.run.programs import try_program  # imported only now, since libvirt and paramiko take a while to load
 
-    with telling_what_is_kept("cluster", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
+    with telling_what_is_kept("cluster", delivery.out), watching(quiet=delivery.quiet) as progress:
         requests = cluster_requests(
             asked,
             systems,
@@ -156,5 +176,6 @@ def _run(
             only_durable=only_durable,
             progress=progress.step,
         )
+        check_earlier(expected, asked.name, [one.configuration.name for one in requests])
         answers, folder = try_program(asked, requests, delivery.out, progress)
-    return finish(answers, folder, delivery.json_file, delivery.junit_file)
+    return finish(answers, folder, delivery.json_file, delivery.junit_file, expected)

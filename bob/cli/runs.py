@@ -52,9 +52,9 @@ def runs(
 ) -> Exit | None:
     """List run directories: the command and its subject, start, state, verdicts, and size on the disk.
 
-    A stopped run continues with --resume, except those of `bob try` and `bob app`, which start again. A matrix or a
-    search is listed once, without its columns or lots, and a run on several kernels once for each kernel. Other folders
-    are listed as `no run`, since they take space, too.
+    A stopped run continues with --resume, except those of `bob try`, which start again. A matrix or a search is
+    listed once, without its columns or lots, and a run on several kernels once for each kernel. Other folders are
+    listed as `no run`, since they take space, too.
 
     \b
     Examples:

@@ -110,7 +110,7 @@ def _of_question(result: Result, folder: Path) -> tuple[Suite, ...]:
 
 def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
     points = tuple(_program(subject, folder) for subject in result.subjects)
-    notes = tuple(f"{_named(subject)}: {note}" for subject in result.subjects for note in subject.notes)
+    notes = tuple(f"{subject.title}: {note}" for subject in result.subjects for note in subject.notes)
     kernel = result.environment.kernel
     return (Suite(result.program_name, points, about=(("kernel", kernel),) if kernel else (), notes=notes),)
 
@@ -123,8 +123,23 @@ def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suit
     if result is None:
         return ()
     suites = suites_of(result, comparison.b.folder, within)
+    if result.program is not None:
+        return (_compared_program(comparison, result, *suites),)
     points = (tuple(_points_of(comparison, column)) for column in result.subjects)
     return tuple(replace(suite, points=compared) for suite, compared in zip(suites, points, strict=True))
+
+
+def _compared_program(comparison: Comparison, result: Result, suite: Suite) -> Suite:
+    """Return the suite of a program with a point for each vulnerability that either side has. A file system that only
+    this run has keeps its own point."""
+    points: list[Point] = []
+    for column, own in zip(result.subjects, suite.points, strict=True):
+        if column.title in comparison.configurations:
+            named = _points_of(comparison, column)
+            points += (replace(point, name=f"{column.title}: {point.name}") for point in named)
+        else:
+            points.append(own)
+    return replace(suite, points=tuple(points))
 
 
 def _point(cell: Answer, folder: Path) -> Point:
@@ -151,10 +166,10 @@ def _judged(answer: Answer, name: str, broken: str, details: Iterable[str]) -> P
 
 
 def _points_of(comparison: Comparison, column: SubjectResult) -> Iterator[Point]:
-    if column.name not in comparison.configurations:
+    if column.title not in comparison.configurations:
         yield from map(_not_expected, cells(column).values())
     for cell in comparison.cells:
-        if cell.configuration == column.name:
+        if cell.configuration == column.title:
             yield _compared(comparison, cell)
 
 
@@ -209,7 +224,7 @@ def _program(subject: SubjectResult, folder: Path) -> Point:
     """Return the point for a program on ``subject``, which is a file system or the model of a file system. The point
     also fails if the model is wrong. A model is wrong if it forbids a tree of files that the modelled file system left
     after a crash."""
-    answer, model, name = subject.answer, subject.model, _named(subject)
+    answer, model, name = subject.answer, subject.model, subject.title
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]
         return _judged(answer, name, "the program is vulnerable", details)
@@ -220,10 +235,6 @@ def _program(subject: SubjectResult, folder: Path) -> Point:
     if wrong := [missed.words for missed in model.missed if missed.is_wrong]:
         return Point(name, Outcome.FAILED, wrong[0], _lines(details))
     return _judged(answer, name, "the program is vulnerable", details)
-
-
-def _named(subject: SubjectResult) -> str:
-    return subject.name if subject.model is None else f"model {subject.name}"
 
 
 def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:

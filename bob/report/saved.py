@@ -19,7 +19,7 @@ from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError
 from bob.report.columns import ShownColumn, columns_of
 from bob.store.run_directory import RunDirectory
-from bob.store.run_kind import RunKind, cannot_be_resumed, instead_of_resuming, kind_of
+from bob.store.run_kind import RunKind, cannot_be_resumed, continued_by, instead_of_resuming, kind_of
 from bob.text import plural
 
 if TYPE_CHECKING:
@@ -119,7 +119,17 @@ def load_every(path: Path) -> list[Saved]:
 def load_table(path: Path) -> Saved:
     """Return the result in ``path``, a table of verdicts by property and configuration. Raise the errors of
     :func:`load`. Raise MalformedError also if the result is not such a table, but of ``bob try`` or ``bob app``."""
+    return _as_table(load(path), path)
+
+
+def load_answered(path: Path) -> Saved:
+    """Return the result in ``path``, a table or the answers about a program. Raise the errors of :func:`load_table`,
+    but accept a result of ``bob app``."""
     saved = load(path)
+    return saved if saved.result.program is not None else _as_table(saved, path)
+
+
+def _as_table(saved: Saved, path: Path) -> Saved:
     if not saved.result.is_table:
         verb = "try" if saved.result.workload is not None else "app"
         raise MalformedError(
@@ -160,8 +170,11 @@ def _check_run(file: Path, document: Mapping[str, Any]) -> None:
 def _instead(path: Path) -> str:
     """Return a hint for a directory that lacks a result."""
     if (path / "run.json").is_file():
-        if cannot_be_resumed(_about(path)):
+        about = _about(path)
+        if cannot_be_resumed(about):
             return instead_of_resuming(path)
+        if kind_of(about) is RunKind.APP:
+            return continued_by(path, about)
         return f"was it stopped? bob judge {path} judges what is finished"
     if (path.parent / "result.json").is_file():
         return f"this is a part of a run; show the whole run: bob show {path.parent}"

@@ -6,7 +6,8 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copyfile, copytree, ignore_patterns
+from typing import Any
 
 from bob.answer.merge import merged
 from bob.answer.result import Result, SubjectResult
@@ -14,14 +15,16 @@ from bob.apm.model import Model
 from bob.apm.model import from_json as model_from_json
 from bob.apm.model import to_json as model_to_json
 from bob.catalogue.request import CheckPlace, Host, ProbeRequest, request_from_json, request_to_json
-from bob.errors import GuestError, UsageError
+from bob.errors import GuestError, StoreError, UsageError
 from bob.judge.modelled import crossed
 from bob.program.program import Program
 from bob.progress import Progress
 from bob.run.dask_workers import workers
 from bob.run.parts import Doer, PartEnd, RunPart
+from bob.store.files import reading
 from bob.store.lock import LOCK
-from bob.store.run_directory import RunDirectory, now
+from bob.store.run_directory import FRAMES, RunDirectory, now
+from bob.store.run_kind import RunKind, kind_of
 
 
 def spread(
@@ -35,8 +38,8 @@ def spread(
 ) -> Result:
     """Try ``program`` on a cluster, once for each of ``requests``. Return the answers of all these parts together, and
     keep them in ``run``. If ``explores`` is false, only the models answer. Raise UsageError if the program cannot be
-    run, or its checker cannot be trusted. Raise GuestError if no worker could do a part. If the run is stopped, bob
-    cannot resume it, since it would have to record the program again."""
+    run, or its checker cannot be trusted. Raise GuestError if no worker could do a part. A run that was stopped gives
+    its recordings and windows to the workers."""
     first = min(requests)
     scheduler = requests[first].host.scheduler
     assert scheduler is not None
@@ -53,26 +56,53 @@ def spread(
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramPart:
-    """The work of one part: the ``request`` for its file system, and the ``models``. If ``explores`` is false, the part
-    does not explore crash states of the file system, and only the models answer. If ``answers`` is false, another part
-    asks the models whether the program is safe."""
+class AskedOfProgram:
+    """What a run of a program asks, or a part of it: the ``requests`` for its file systems and paces, by their number,
+    and the ``models``. If ``explores`` is false, bob does not explore crash states of file systems, and only the models
+    answer. If ``answers`` is false, another part asks the models whether the program is safe."""
 
-    request: ProbeRequest
-    models: tuple[Model, ...]
+    requests: Mapping[int, ProbeRequest]
+    models: Sequence[Model]
     explores: bool
     answers: bool
 
+    @property
+    def request(self) -> ProbeRequest:
+        """The first request."""
+        return next(iter(self.requests.values()))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The fields of run.json that :func:`asked_of` reads."""
+        return {
+            "numbers": list(self.requests),
+            "asked": {
+                "requests": list(map(request_to_json, self.requests.values())),
+                "models": list(map(model_to_json, self.models)),
+                "explores": self.explores,
+                "answers": self.answers,
+                "checks": self.request.host.checks.value,
+            },
+        }
+
 
 def is_program(run: RunDirectory) -> bool:
-    return "asked" in run.about()
+    return kind_of(run.about()) is RunKind.APP
 
 
-def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
-    asked = run.about()["asked"]
-    models = tuple(model_from_json(document) for document in asked["models"])
-    host = replace(host, checks=CheckPlace(asked["checks"]))
-    return ProgramPart(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
+def asked_of(run: RunDirectory, host: Host) -> AskedOfProgram:
+    """Return what the run of a program asks, on the given ``host``. Raise StoreError if run.json lacks it, since an
+    older version of bob wrote it."""
+    about = run.about()
+    if "asked" not in about:
+        raise StoreError(f"another version of bob wrote {run.path}", hint="start again, with --out")
+    with reading(run.path / "run.json"):
+        asked = about["asked"]
+        host = replace(host, checks=CheckPlace(asked["checks"]))
+        each = (request_from_json(document, host) for document in asked["requests"])
+        requests = dict(zip(about["numbers"], each, strict=True))
+        models = tuple(model_from_json(document) for document in asked["models"])
+        return AskedOfProgram(requests, models, asked["explores"], asked["answers"])
 
 
 @dataclass(slots=True)
@@ -93,17 +123,20 @@ class _ProgramParts:
         while self.waiting:
             number = min(self.waiting)
             request = self.waiting.pop(number)
-            asked = {
-                "request": request_to_json(request),
-                "models": list(map(model_to_json, self.models)),
-                "explores": self.explores,
-                "answers": number == self.first,
-                "checks": request.host.checks.value,
-            }
+            asked = AskedOfProgram({number: request}, self.models, self.explores, number == self.first)
             about = {name: value for name, value in self.run.about().items() if name != "environment"}
-            made = RunDirectory.create(self.scratch / f"{number:03d}", {**about, "numbers": [number], "asked": asked})
+            made = RunDirectory.create(self.scratch / f"{number:03d}", {**about, **asked.document})
+            self._give(made, number)
             title = f"{self.program.name} on {request.pace.of(request.configuration.name)}"
             yield RunPart(made, title, request.host)
+
+    def _give(self, made: RunDirectory, number: int) -> None:
+        """Copy what the run has kept of an earlier session, so that the worker does not do it again."""
+        kept = [*self.run.path.glob("bases/*"), *self.run.path.glob(f"workloads/{number:03d}-*/**/*")]
+        for path in (one for one in (*kept, self.run.path / FRAMES) if one.is_file()):
+            target = made.path / path.relative_to(self.run.path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(path, target)
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
         """Add the results of ``part``. ``ended`` says how the part ended. Raise UsageError if mkfs, the kernel or a

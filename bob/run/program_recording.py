@@ -30,7 +30,7 @@ from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
 from bob.run.pool import ProgramGuests, clock_to_check
 from bob.schema import Document, encode
-from bob.store.files import write_document, write_whole
+from bob.store.files import read_document, read_raw, reading, write_document, write_whole
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import ProgramCallEvent
 from bob.subject import Subject
@@ -39,6 +39,7 @@ from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 
 T = TypeVar("T")
+TOLD = "told.json"  # the output of a recorded program, with its times
 SCRIPTS = "setup ", "workload "  # a message that begins so says that this script failed
 ABOUT_SCRIPTS = (
     "the script runs as root in a guest, in the file system under test, with the packages that app.toml names; "
@@ -126,6 +127,23 @@ def record_program_run(
     return case
 
 
+def kept_case(program: Program, request: ProbeRequest, run: RunDirectory, number: int) -> ProgramCase | None:
+    """Return the recording that ``run`` keeps under ``number``, or None if it lacks a whole one. Raise StoreError if
+    its files are damaged."""
+    made, program = request.configuration, replace(program, pace=request.pace)
+    folder = run.folder(number, program)
+    if not (folder / TOLD).is_file():  # bob writes this file last
+        return None
+    told = read_document(folder / TOLD, required=True)
+    with reading(folder / TOLD):
+        calls = read_raw(folder / "calls", told["checksums"]).decode(errors="replace")
+        output = "".join(text for _time, text in told["told"]).encode("latin-1")
+        _work, base, recording = run.recording(folder)
+        return case_of(
+            made, program, run.base(base), RecordedProgram(recording, output, calls, told["pipe"]), request.model
+        )
+
+
 def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
     """Return the error to raise after the guest was lost during a recording. If the kernel panicked or hung, return
     KernelFell, and write the console's output into ``run``. Otherwise return ``lost``."""
@@ -207,9 +225,10 @@ def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedP
     more = {
         "checksums": {"calls": documents.checksum(recorded.calls.encode())},
         "configuration": encode(ConfigurationDocument.of(case.subject)),
+        "pipe": case.transcript.pipe,
         "told": [[output.at.time, output.data.decode("latin-1")] for output in case.transcript.outputs],
     }
-    write_document(folder / "told.json", more)
+    write_document(folder / TOLD, more)
 
 
 class Mistrust(NamedTuple):

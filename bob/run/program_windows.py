@@ -3,8 +3,9 @@ between two outputs of the program (:class:`bob.program.transcript.Window`)."""
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -23,23 +24,61 @@ from bob.program.transcript import ProgramCase, Window
 from bob.progress import Progress
 from bob.record.recorder import choose_late, put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink, clock_to_check
+from bob.store.run_directory import RunDirectory
 
 LEAST_SAMPLED = 3  # fewest crash states of a window that bob checks although it has checked their trees already
 BATCH = 10  # most states in a request; if a later request loses the guest, the answers to earlier requests stay
 
 
-def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int) -> list[Looked]:
-    """Explore all windows of ``case`` in ``jobs`` guests side by side. Return the results in the order of the
-    windows."""
+@dataclass(frozen=True, slots=True)
+class WindowStore:
+    """The windows that a run directory keeps of the program that was recorded into ``folder``."""
+
+    run: RunDirectory
+    folder: Path
+
+    def kept(self, case: ProgramCase) -> dict[int, Looked]:
+        """Return the kept windows of ``case``, by their place."""
+        found: dict[int, Looked] = {}
+        for place, window in enumerate(case.windows):
+            if (known := self.run.checked(self.folder, place)) is not None:
+                found[place] = _looked(case.within(window), window, *known)
+        return found
+
+    def keep(self, place: int, looked: Looked) -> None:
+        checked = CheckerAnswers(dict(looked.answers), looked.checks, looked.disagreed)
+        self.run.save_checked(self.folder, place, looked.observed, checked)
+
+    def lose(self, case: ProgramCase, reason: str) -> None:
+        """Note that a window was lost, so that a resumed run tries it again."""
+        self.run.save_loss(self.folder, case.work, reason)
+
+
+def explore_windows(
+    guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int, store: WindowStore | None = None
+) -> list[Looked]:
+    """Explore all windows of ``case`` in ``jobs`` guests side by side. Return the results in the order of the windows.
+    Leave out the windows that ``store`` keeps, and keep the others in it as soon as they are done."""
     sights: Sights = {}
-    windows = [
-        _WindowJob(case, place, window, request, sights, guests.progress) for place, window in enumerate(case.windows)
-    ]
-    queue = JobQueue(
-        clock_to_check([case.work]), windows, guests.world(case.work), lambda agent: put_program(agent, case.work)
-    )
-    Pool(guests.source, guests.image, guests.progress).do_all(queue, min(jobs, len(windows)))
-    return [window.looked for window in windows]
+    known = {} if store is None else store.kept(case)
+    windows = {
+        place: _WindowJob(case, place, window, request, sights, guests.progress, store)
+        for place, window in enumerate(case.windows)
+        if place not in known
+    }
+    if windows:
+        queue = JobQueue(
+            clock_to_check([case.work]),
+            windows.values(),
+            guests.world(case.work),
+            lambda agent: put_program(agent, case.work),
+        )
+        Pool(guests.source, guests.image, guests.progress).do_all(queue, min(jobs, len(windows)))
+    return [known[place] if place in known else windows[place].looked for place in range(len(case.windows))]
+
+
+def _looked(case: ProgramCase, window: Window, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
+    return Looked(window.output, case, observed, checked.answers, checked.count, checked.disagreed)
 
 
 class _WindowJob(Job):
@@ -58,10 +97,11 @@ class _WindowJob(Job):
         request: ProbeRequest,
         sights: Sights,
         progress: Progress,
+        store: WindowStore | None,
     ) -> None:
         super().__init__(f"{case.work.name}, window {place + 1}")
-        self._case, self._window, self._request = case, window, request
-        self._sights, self._progress = sights, progress
+        self._case, self._place, self._window, self._request = case, place, window, request
+        self._sights, self._progress, self._store = sights, progress, store
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         window, case = self._window, self._case.within(self._window)
@@ -74,15 +114,22 @@ class _WindowJob(Job):
                 _check(agent, case, window, self._request, observed, checked, tell)
             except (GuestLost, AgentBroken, UsageError) as loss:
                 observed = replace(observed, lost=what_happened(loss, self.when))
-        self.looked = Looked(window.output, case, observed, checked.answers, checked.count, checked.disagreed)
+        self.looked = _looked(case, window, observed, checked)
         if not agent.is_sound:
             raise LostGuest(observed.lost)
+        if self._store is not None:
+            if observed.lost is None or observed.final:
+                self._store.keep(self._place, self.looked)
+            else:
+                self._store.lose(self._case, observed.lost)
         self._finished()
         return True
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
         if not isinstance(error, LostGuest):
             raise error
+        if self._store is not None:
+            self._store.lose(self._case, reason)
         self._finished()
 
     def _finished(self) -> None:

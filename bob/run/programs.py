@@ -20,7 +20,7 @@ from bob.claim.checking import CheckerClaim
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
-from bob.errors import UsageError
+from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_kernel, check_subject, ensure
@@ -38,20 +38,33 @@ from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
 from bob.run.agents import KeptGuests
 from bob.run.pool import ProgramGuests
-from bob.run.prober import begin, environment_of
+from bob.run.prober import begin, environment_of, note_environment
 from bob.run.program_models import UNKNOWN, Allows, ModelAnswer, allowed_by_models, hold_against, unasked, unpredicted
-from bob.run.program_parts import asked_of, spread
-from bob.run.program_recording import Preflight, frames_of, preflight_of, record_program_run, tellings, validate_checker
-from bob.run.program_windows import explore_windows
+from bob.run.program_parts import AskedOfProgram, asked_of, is_program, spread
+from bob.run.program_recording import (
+    Preflight,
+    frames_of,
+    kept_case,
+    preflight_of,
+    record_program_run,
+    tellings,
+    validate_checker,
+)
+from bob.run.program_windows import WindowStore, explore_windows
 from bob.run.timings import TimedProgress, TimedWork, timed
 from bob.schema import decode, encode
+from bob.store.files import checksum_in, read_document, reading, write_document
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory, now
+from bob.store.run_directory import FRAMES, RunDirectory, now
+from bob.store.run_documents import RefusedWorkload
+from bob.store.run_kind import continued_by, is_cluster, kind_of
 from bob.story.timeline import ProgramCallEvent
 from bob.text import printable
 from bob.witness import document as witness
 from bob.witness.document import ShownState
+
+_TRUSTED = "trusted.json"  # a recording with this file has a checker that bob has tried
 
 
 def try_program(
@@ -73,54 +86,71 @@ def try_program(
     the configurations in the user's list. The names of files in the run directory contain them. Raise UsageError,
     before exploring, if the program cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
-    asked = dict(zip(numbers, requests, strict=True))
+    asked = AskedOfProgram(dict(zip(numbers, requests, strict=True)), models, explores, answers)
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
     folder, about = begin(out)
-    about |= {"program": encode(ProgramDocument.of(program)), "numbers": list(numbers)}
+    about |= {"program": encode(ProgramDocument.of(program)), **asked.document}
     with withdrawn_if_refused(folder, "result.json"):
         run = RunDirectory.create(folder, about)
-        if image is not None:
-            return _tried(program, asked, run, image, progress, models, explores, answers), run.path
         with writing([run.path]):
-            parts = asked if explores else {numbers[0]: requests[0]}
-            return spread(program, parts, run, models, progress, explores=explores), run.path
+            return _tried(program, asked, run, image, progress), run.path
+
+
+def resume(path: Path, host: Host, progress: Progress, *, of_cluster: bool = False) -> tuple[Result, Path]:
+    """Resume the test of a program, or of a cluster of nodes, whose run directory is ``path``. Keep its recordings and
+    its explored windows. Raise StoreError if ``path`` is not such a run, or another process is writing it."""
+    run = RunDirectory(path)
+    about, verb = run.about(), "cluster" if of_cluster else "app"
+    if not is_program(run):
+        raise StoreError(f"{path} is a run of bob {kind_of(about)}, not of bob {verb}")
+    if is_cluster(about) != of_cluster:
+        other = "app" if of_cluster else "cluster"
+        raise StoreError(f"{path} is a run of bob {other}, not of bob {verb}", hint=continued_by(path, about))
+    if host.scheduler is None:
+        check_jobs(host.jobs)
+    with writing([path]):
+        go_on(run, host, progress)
+        return run.result(), path
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
-    """Continue one part of a program's run on a worker of a cluster. The directory ``run`` says what this part is.
+    """Continue a program's run, or the part of one on a worker of a cluster. The directory ``run`` says what is asked.
     Raise the errors of :func:`try_program`."""
-    part, about = asked_of(run, host), run.about()
-    asked = dict(zip(about["numbers"], [part.request], strict=True))
-    program, image = decode(ProgramDocument, about["program"]).program, _image([part.request], progress)
-    _tried(program, asked, run, image, progress, part.models, part.explores, part.answers)
+    asked = asked_of(run, host)
+    if run.is_finished():
+        return
+    image = None if host.scheduler else _image(list(asked.requests.values()), progress)
+    _tried(decode(ProgramDocument, run.about()["program"]).program, asked, run, image, progress)
 
 
 def _tried(
-    program: Program,
-    asked: Mapping[int, ProbeRequest],
-    run: RunDirectory,
-    image: Image,
-    progress: Progress,
-    models: Sequence[Model],
-    explores: bool,
-    answers: bool,
+    program: Program, asked: AskedOfProgram, run: RunDirectory, image: Image | None, progress: Progress
 ) -> Result:
-    number, first = next(iter(asked.items()))
-    held = number if models and answers else None
+    """Do what is ``asked``: on this machine with ``image``, or on a cluster if it is None."""
+    run.reopen()
+    if image is None:
+        parts = asked.requests if asked.explores else dict([*asked.requests.items()][:1])
+        return spread(program, parts, run, asked.models, progress, explores=asked.explores)
+    return _tried_here(program, asked, run, image, progress)
+
+
+def _tried_here(program: Program, asked: AskedOfProgram, run: RunDirectory, image: Image, progress: Progress) -> Result:
+    number, first = next(iter(asked.requests.items()))
+    models, explores = asked.models, asked.explores
+    held = number if models and asked.answers else None
     with (
-        writing([run.path]),
         Hypervisor.open(first.host.connect, progress.step) as hypervisor,
         KeptGuests(hypervisor) as kept,
     ):
         environment = environment_of(hypervisor, image, first)
-        run.note(environment=asdict(environment))
+        note_environment(run, asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
         guests = ProgramGuests(kept, image, progress)
-        tried = _ProgramRun(program, asked, run, environment, models, guests, jobs, held)
+        tried = _ProgramRun(program, asked.requests, run, environment, models, guests, jobs, held)
         tried.record()
         tried.ask_models(explores)
         cases = tried.cases if explores else {}
-        work = [_work(case, asked[number], jobs) for number, case in cases.items()]
+        work = [_work(case, asked.requests[number], jobs) for number, case in cases.items()]
         if cases:
             progress.planned(sum(one.workloads for one in work), sum(one.workloads * one.budget for one in work))
         if models:
@@ -160,21 +190,40 @@ class _ProgramRun:
         full speed. Also raise it if the program fails in the recording that the models need."""
         frames: Sequence[SystemCall] | None = None
         for number, request in self.asked.items():
+            folder = self.run.folder(number, self.program)
+            if (earlier := self.run.refusal(folder)) is not None:
+                self.results[number] = _not_at_this_pace(request, earlier.reason)
+                continue
             try:
-                like = next(iter(self.cases.values()), None)
-                case = record_program_run(
-                    self.guests, self.program, request, self.run, number, stores=bool(self.models), like=like
-                )
-                validate_checker(self.guests, case)
+                case = kept_case(self.program, request, self.run, number)
+                if case is None:
+                    like = next(iter(self.cases.values()), None)
+                    case = record_program_run(
+                        self.guests, self.program, request, self.run, number, stores=bool(self.models), like=like
+                    )
+                if not (folder / _TRUSTED).is_file():
+                    validate_checker(self.guests, case)
+                    write_document(folder / _TRUSTED, {"recorded": checksum_in(folder / "recorded.json")})
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or number == self.held:
                     raise
-                self.results[number] = _not_at_this_pace(request, refused)
+                self.run.save_refusal(folder, RefusedWorkload.of(self.program, refused.message))
+                self.results[number] = _not_at_this_pace(request, refused.message)
             else:
-                if frames is None:
-                    # With stack frames, a node would be so slow that the cluster would choose other leaders.
-                    frames = () if self.program.nodes else frames_of(self.guests, case)
+                frames = self._frames(case) if frames is None else frames
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
+
+    def _frames(self, case: ProgramCase) -> tuple[SystemCall, ...]:
+        """Return the program's calls with their stack frames, as the run keeps them or a guest shows them."""
+        if self.program.nodes:  # with stack frames, a node would be so slow that the cluster would choose other leaders
+            return ()
+        path = self.run.path / FRAMES
+        if path.is_file():
+            with reading(path):
+                return decode(tuple[SystemCall, ...], read_document(path, required=True)["calls"])
+        if frames := frames_of(self.guests, case):
+            write_document(path, {"calls": encode(frames)}, compact=True)
+        return frames
 
     def ask_models(self, explores: bool) -> None:
         """Ask the models what crashes could do to the program, for the recording with the number ``held``. Without
@@ -194,7 +243,9 @@ class _ProgramRun:
 
     def explore(self, number: int, watcher: TimedProgress) -> None:
         case, guests = self.cases[number], replace(self.guests, progress=watcher)
-        looked = explore_windows(guests, case, self.asked[number], self.jobs)
+        folder = self.run.folder(number, self.program)
+        self.run.clear_loss(folder)
+        looked = explore_windows(guests, case, self.asked[number], self.jobs, WindowStore(self.run, folder))
         watcher.lap()
         explaining, said = self._explaining(case.name), case.transcript
         reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
@@ -311,10 +362,10 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     return image
 
 
-def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResult:
+def _not_at_this_pace(request: ProbeRequest, refused: str) -> SubjectResult:
     """Return the answer "unknown", with the reason, for a program that fails only at this pace. For example, a program
     that is slowed down may give up waiting."""
-    reason = f"cannot be explored at this pace: {refused.message}"
+    reason = f"cannot be explored at this pace: {refused}"
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
     made = SubjectResult.of(request.configuration)
     return replace(made, name=request.pace.of(made.name), answers=(answer,), checks=Checks(0, 0, 0))

@@ -7,7 +7,8 @@ the next one starts.
     RUN/run.json                    the request, and the environment
     RUN/bases/NAME.json             base images: the disk before a recording (docs/formats.md)
     RUN/workloads/NNN-NAME/         log (dm-log-writes; log-1 ... of further disks), timeline (bios by tracepoints),
-                                    recorded.json, observed.json, refused.json, lost.json
+                                    recorded.json, observed.json, refused.json, lost.json; of a program also calls,
+                                    told.json, trusted.json, windows/NNN.json
     RUN/recoveries/NNN/             the same files, of a recovery that bob crashes (bob/recovery/)
     RUN/result.json, witnesses/     in the formats bob.result/2 and bob.witness/1
 
@@ -34,10 +35,11 @@ from bob.crash.work import Work, document_of
 from bob.errors import StoreError, UsageError
 from bob.fields import MISSHAPEN
 from bob.observe.observations import Observations
+from bob.program.answer import CheckerAnswers
 from bob.schema import adapt, decode, encode
 from bob.store.files import changed, checksum_in, read_document, read_raw, reading, write_document, write_whole
 from bob.store.new_folder import check_new_folder
-from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedWorkload
+from bob.store.run_documents import BaseDocument, CheckedWindow, ObservedDocument, RecordedDocument, RefusedWorkload
 from bob.store.run_kind import RunFolder, no_probe
 from bob.subject import Subject
 from bob.trace.base import Base
@@ -46,6 +48,7 @@ from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
 
 RUNS = Path("bob-runs")  # the default folder for run directories, in the current directory
+FRAMES = "frames.json"  # the stack frames of a program's calls
 FOLDERS = ("bases", "workloads", "witnesses")  # every run directory has these folders, empty or not
 
 
@@ -148,13 +151,13 @@ class RunDirectory(RunFolder):
             _ = refused.workload.workload  # raises an error for an unknown operation
             return refused
 
-    def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
+    def save_loss(self, folder: Path, work: Work, reason: str, trace: str = "") -> None:
         """Keep the ``reason`` that a workload was lost: its guest died, or bob failed. A resumed run tries the workload
         again. If bob itself failed, ``trace`` is the traceback."""
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
-        write_document(folder / "lost.json", encode(RefusedWorkload.of(workload, reason)))
+        write_document(folder / "lost.json", encode(RefusedWorkload.of(work, reason)))
 
     def save_traceback(self, title: str, trace: str) -> Path:
         """Keep the traceback after bob itself failed while it judged. ``title`` names what bob judged: a workload or
@@ -246,6 +249,25 @@ class RunDirectory(RunFolder):
                 raise changed(folder / "observed.json", "it belongs to another recording than recorded.json")
             return document.observed
 
+    def save_checked(self, folder: Path, place: int, observed: Observations, checked: CheckerAnswers[int]) -> None:
+        """Keep what bob found out about window number ``place`` of the program that was recorded into ``folder``."""
+        path = _window(folder, place)
+        path.parent.mkdir(exist_ok=True)
+        document = CheckedWindow.of(observed, checked, checksum_in(folder / "recorded.json"))
+        write_document(path, encode(document), compact=True)
+
+    def checked(self, folder: Path, place: int) -> tuple[Observations, CheckerAnswers[int]] | None:
+        """Return the observations of window number ``place`` of a program, and the answers of its checker. Return None
+        if bob has not kept them."""
+        path = _window(folder, place)
+        if not path.is_file():
+            return None
+        with reading(path):
+            document = decode(CheckedWindow, self._document(path))
+            if document.observed.recorded_checksum != checksum_in(folder / "recorded.json"):
+                raise changed(path, "it belongs to another recording than recorded.json")
+            return document.observed.observed, document.checked
+
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
         """Keep a witness as the file ``name``.json, and return the file's path within the run directory."""
         write_document(self.path / "witnesses" / f"{name}.json", document)
@@ -254,6 +276,10 @@ class RunDirectory(RunFolder):
 
 def _slug(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
+
+
+def _window(folder: Path, place: int) -> Path:
+    return folder / "windows" / f"{place:03d}.json"
 
 
 def _log_name(disk: int) -> str:

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from bob.agent.loss import Loss, LossCause
 from bob.crash.coverage import States
+from bob.crash.work import Work, document_of
 from bob.observe.observation import OutcomeTable, split
 from bob.observe.observations import ExploredState, MixedStates, Observations, StateTrouble
 from bob.observe.unknown_torn import CauseCount
+from bob.program.answer import CheckerAnswer, CheckerAnswers
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
 from bob.trace.recording import Completion, RecordedDisk, Recording, Statuses
@@ -117,6 +119,28 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         return adapt(Observations, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)
 
 
+class CheckedWindow(Document, frozen=True, kw_only=True):
+    """What bob found out about one window of a program: the observed crash states, and the answers of the checker. A
+    window has the crashes between two outputs of the program. ``answers`` has triples of an outcome's number, the exit
+    code of the checker (None: it did not end in time), and what the checker printed."""
+
+    observed: ObservedDocument
+    answers: tuple[tuple[int, int | None, str], ...]
+    checks: int
+    disagreed: str | None = None
+
+    @classmethod
+    def of(cls, observed: Observations, checked: CheckerAnswers[int], recorded_checksum: str | None) -> CheckedWindow:
+        answers = tuple((outcome, one.code, one.printed) for outcome, one in checked.answers.items())
+        document = ObservedDocument.of(observed, recorded_checksum)
+        return cls(observed=document, answers=answers, checks=checked.count, disagreed=checked.disagreed)
+
+    @property
+    def checked(self) -> CheckerAnswers[int]:
+        answers = {outcome: CheckerAnswer(code, printed) for outcome, code, printed in self.answers}
+        return CheckerAnswers(answers, self.checks, self.disagreed)
+
+
 class RefusedWorkload(Document, frozen=True):
     """A workload that cannot be recorded (the file refused.json), or that was lost, since its guest died or bob failed
     (lost.json). If the guest is lost during the recording, bob records once more. If the kernel then panics or hangs,
@@ -127,8 +151,8 @@ class RefusedWorkload(Document, frozen=True):
     fall: Loss | None = None
 
     @classmethod
-    def of(cls, workload: Workload, reason: str, fall: Loss | None = None) -> RefusedWorkload:
-        return cls(WorkloadDocument.of(workload), reason, fall)
+    def of(cls, work: Work, reason: str, fall: Loss | None = None) -> RefusedWorkload:
+        return cls(document_of(work), reason, fall)
 
     @classmethod
     def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:

@@ -48,9 +48,20 @@ def subject_of(about: Mapping[str, Any]) -> str:
 
 
 def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
-    """Return whether a run is of `bob app` or `bob try`. ``about`` is the content of its run.json. These commands
-    always start from the beginning."""
-    return kind_of(about) in (RunKind.APP, RunKind.TRY)
+    """Return whether a run is of `bob try`. ``about`` is the content of its run.json. That command always starts from
+    the beginning."""
+    return kind_of(about) is RunKind.TRY
+
+
+def continued_by(path: Path, about: Mapping[str, Any]) -> str:
+    """Return the hint for the user who has ``path``, a stopped run of `bob app` or `bob cluster`."""
+    verb = "cluster" if is_cluster(about) else "app"
+    return f"bob {verb} --resume {shlex.quote(str(path))} continues it"
+
+
+def is_cluster(about: Mapping[str, Any]) -> bool:
+    """Return whether a run is of `bob cluster`, whose program has several nodes."""
+    return kind_of(about) is RunKind.APP and bool(about["program"].get("nodes"))
 
 
 def instead_of_resuming(path: Path) -> str:
@@ -62,8 +73,12 @@ def instead_of_resuming(path: Path) -> str:
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
-    if what := {RunKind.TRY: "bob try", RunKind.APP: "bob app"}.get(kind_of(about)):
-        return StoreError(f"{path} is a run of {what}, not of bob probe", hint=instead_of_resuming(path))
+    kind = kind_of(about)
+    if kind is RunKind.TRY:
+        return StoreError(f"{path} is a run of bob try, not of bob probe", hint=instead_of_resuming(path))
+    if kind is RunKind.APP:
+        verb = "cluster" if is_cluster(about) else "app"
+        return StoreError(f"{path} is a run of bob {verb}, not of bob probe", hint=continued_by(path, about))
     return StoreError(f"another version of bob wrote {path}", hint="probe again")
 
 

@@ -19,10 +19,11 @@ from inline_snapshot import snapshot
 from packaging.specifiers import SpecifierSet
 
 from bob.answer.answer import Way
-from bob.answer.document import to_json
+from bob.answer.document import from_json, to_json
 from bob.answer.result import Result
 from bob.catalogue.request import CheckPlace
 from bob.claim.verdict import Verdict
+from bob.cli.output import write_json
 from bob.documents import opened
 from bob.errors import GuestError, UsageError
 from wording import line_with, text_with
@@ -224,6 +225,70 @@ def test_what_only_one_side_has_is_told_and_not_compared(bob: Bob, work: Work) -
     put(Path("more"))
     last = bob(*PROBE, "--expect", "more").out.splitlines()[-1]
     assert text_with(last, 2, 1) == snapshot("2 cells expected by more: 2 as expected; not compared: 1 not asked")
+
+
+APP = ("app", "replace-mv", "--pace", "undisturbed", "--quiet")
+
+
+def known(name: str, *systems: str, told: str = "") -> None:
+    """A saved result of a program that is vulnerable on the first file system, in a way that ``told`` says."""
+    saved = from_json(opened(Path("found.json").read_bytes()))
+    subjects = [one for one in saved.subjects if one.name in systems]
+    ways = tuple(replace(way, evidence=told or way.evidence) for way in subjects[0].answer.ways)
+    answers = (replace(subjects[0].answer, ways=ways),)
+    subjects[0] = replace(subjects[0], answers=answers)
+    write_json(Path(name), to_json(replace(saved, subjects=tuple(subjects))))
+
+
+@pytest.mark.parametrize(
+    ("told", "code", "said"),
+    [
+        ("", 0, snapshot("2 cells expected by known.json: 2 as expected")),
+        ("another file is lost", 1, snapshot("3 cells expected by known.json: 1 worse, 1 better, 1 as expected")),
+    ],
+)
+def test_known_vulnerabilities_fail_nothing_until_one_is_new_or_gone(bob: Bob, told: str, code: int, said: str) -> None:
+    systems = ("--fs", "ext4", "--fs", "xfs")
+    assert bob(*APP, *systems, "--json", "found.json").code == 1
+    known("known.json", "ext4", "xfs", told=told)
+    ended = bob(*APP, *systems, "--expect", "known.json", "--junit", "report.xml")
+    assert (ended.code, ended.out.splitlines()[-1]) == (code, said)
+    assert list(outcomes().values()).count(["failure"]) == (2 if code else 0)
+    assert bob("compare", "known.json", "found.json").code == code
+
+
+def test_numbers_in_the_evidence_make_no_difference_to_a_known_vulnerability(bob: Bob, work: Work) -> None:
+    assert bob(*APP, "--fs", "ext4", "--json", "found.json").code == 1
+    known("known.json", "ext4", told="17 of 20 keys are lost")
+    known("found.json", "ext4", told="3 of 20 keys are lost")
+    ended = bob("compare", "known.json", "found.json")
+    assert ended.code == 0
+    assert "1 cell compared: 1 the same" in ended.out
+
+
+def test_a_file_system_that_the_earlier_run_lacks_is_as_without_it(bob: Bob) -> None:
+    bob(*APP, "--fs", "xfs", "--fs", "ext4", "--json", "found.json")
+    known("known.json", "ext4")
+    ended = bob(*APP, "--fs", "xfs", "--fs", "ext4", "--expect", "known.json", "--junit", "report.xml")
+    assert ended.code == 1, "xfs is vulnerable, and nobody expected that"
+    assert outcomes()["replace-mv: xfs"] == ["failure"]
+
+
+def test_an_unknown_answer_and_another_program_are_not_as_expected(bob: Bob, work: Work) -> None:
+    systems = ("--fs", "ext4", "--fs", "xfs", "--fs", "btrfs")
+    bob(*APP, *systems, "--json", "found.json")
+    assert bob(*APP, *systems, "--expect", "found.json").code == 3
+    put_with("table")
+    work.asked.clear()
+    for asked, expected, said in (
+        (APP, "table", "table is not about a program"),
+        (("app", "replace-cp", *APP[2:]), "found.json", "found.json is about replace-mv, not about replace-cp"),
+        (PROBE, "found.json", "found.json is about a program, not about properties"),
+    ):
+        ended = bob(*asked, *(() if asked is PROBE else ("--fs", "ext4")), "--expect", expected)
+        assert (ended.code, work.asked) == (2, [])
+        assert ended.err.startswith(f"bob: {said}\n")
+    assert bob(*APP, "--fs", "f2fs", "--expect", "found.json").err.startswith("bob: found.json lacks f2fs\n")
 
 
 def test_the_published_table_can_be_expected(bob: Bob, work: Work) -> None:

@@ -254,12 +254,10 @@ def test_a_folder_without_a_result_says_what_to_do(bob: Bob, beside: str, hint: 
     assert ended.err == hint
 
 
-@pytest.mark.parametrize("kind", ["program", "expectations"])
 @pytest.mark.parametrize("is_begun", [True, False])
-def test_each_hint_about_a_stopped_run_that_cannot_be_resumed_leads_somewhere(
-    bob: Bob, kind: str, is_begun: bool
-) -> None:
+def test_each_hint_about_a_stopped_run_that_cannot_be_resumed_leads_somewhere(bob: Bob, is_begun: bool) -> None:
     """From one command to the next: none names one that refuses this run."""
+    kind = "expectations"
     run = Path("runs/one")
     run.mkdir(parents=True)
     (run / "run.json").write_text(json.dumps({kind: {}, "id": "one", "request": {}, "bob": "0", "workloads": []}))
@@ -276,7 +274,22 @@ def test_each_hint_about_a_stopped_run_that_cannot_be_resumed_leads_somewhere(
         assert ("bob show runs/one" in hint) == is_begun
 
 
-def test_an_interrupted_run_of_a_program_says_that_it_cannot_be_resumed(
+@pytest.mark.parametrize(("verb", "nodes"), [("app", 0), ("cluster", 3)])
+def test_each_hint_about_a_stopped_run_of_a_program_names_what_goes_on(bob: Bob, verb: str, nodes: int) -> None:
+    run = Path("runs/one")
+    run.mkdir(parents=True)
+    about = {"program": {"name": "mine", "nodes": nodes}, "id": "one", "bob": "0"}
+    (run / "run.json").write_text(json.dumps(about))
+    goes_on = f"bob {verb} --resume runs/one continues it"
+    assert no_probe(run, about).hint == goes_on
+    ended = bob("show", run)
+    assert (ended.code, ended.err.splitlines()[1]) == (9, f"hint: {goes_on}")
+    other = {"app": "cluster", "cluster": "app"}[verb]
+    ended = bob(other, "--resume", run, "--fs", "ext4")
+    assert (ended.code, ended.err.splitlines()[0]) == (2, "bob: --fs cannot be used with --resume")
+
+
+def test_an_interrupted_run_of_a_program_says_how_it_goes_on(
     bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(_program: object, _requests: object, out: Path, *_: object, **_more: object) -> None:
@@ -290,7 +303,7 @@ def test_an_interrupted_run_of_a_program_says_that_it_cannot_be_resumed(
     assert ended.code == 130
     assert text_with(ended.err, "my run") == snapshot("""\
 bob: interrupted
-hint: bob app cannot be resumed: bob show 'my run' shows what is finished; the same command starts again
+hint: bob keeps what is finished; `bob app --resume 'my run'` continues
 """)
 
 

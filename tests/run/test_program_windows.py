@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,10 @@ from bob.program.program import Program
 from bob.program.transcript import ProgramCase, Transcript, Window
 from bob.progress import Silent
 from bob.run import pool, program_windows
-from bob.run.program_windows import explore_windows
+from bob.run.program_windows import WindowStore, explore_windows
+from bob.schema import encode
+from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import ObservedDocument
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 BUDGET, STATES = 10, 3
@@ -107,12 +111,12 @@ class Alike(ProgramCase):
         return tuple(Window(told[:place], samples.TRACE) for place in range(len(told) + 1))
 
 
-def looked(watching: Watching, windows: int = 3) -> list[Looked]:
+def looked(watching: Watching, windows: int = 3, store: WindowStore | None = None) -> list[Looked]:
     """What is seen of so many windows by one guest after the other."""
     told, request = b"abc"[: windows - 1], ProbeRequest(samples.CONFIGURATION, budget=BUDGET)
     program, transcript = Program("mine", "", ()), Transcript(told, (), 7, (), None)
     case = Alike(samples.CONFIGURATION, program, samples.BASE, samples.RECORDING, samples.plan(), transcript)
-    found = explore_windows(pool.ProgramGuests(None, None, watching), case, request, 1)  # type: ignore[arg-type]
+    found = explore_windows(pool.ProgramGuests(None, None, watching), case, request, 1, store)  # type: ignore[arg-type]
     assert [one.told for one in found] == [told[:place] for place in range(windows)]
     return found
 
@@ -169,3 +173,23 @@ def test_what_the_guest_refuses_is_told_of_its_window_and_the_guest_goes_on(gues
     found = looked(Watching())
     assert lost_with(found) == [False, True, False] and "no such thing" in str(found[1].observed.lost)
     assert len(guests.agents) == 1
+
+
+def test_a_kept_window_is_not_explored_again_and_a_lost_one_is(guests: Guests, tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {})
+    store = WindowStore(run, run.folder(0, Program("mine", "", ())))
+    store.folder.mkdir()
+    died = replace(SEEN, lost="the guest was lost", died=True)
+    guests.exploring = lambda time: died if time in (1, 2) else SEEN
+    first = looked(Watching(), store=store)
+    assert lost_with(first) == [False, True, False] and run.losses() == 1
+    run.clear_loss(store.folder)
+    second = looked(watching := Watching(), store=store)
+    assert lost_with(second) == [False] * 3 and run.losses() == 0
+    assert watching.states.keys() == {"mine, window 2"}
+    assert [(one.answers, one.checks) for one in second] == [(second[1].answers, 2)] * 3
+    ours, theirs = (encode(ObservedDocument.of(one[0].observed, None)) for one in (second, first))
+    assert ours == theirs and second[0].answers == first[0].answers
+    before = guests.explored
+    assert lost_with(looked(Watching(), store=store)) == [False] * 3
+    assert guests.explored == before

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from bob.report.comparison.exploration import differences
 from bob.report.comparison.sides import Said, Side, SideAnswer
+from bob.report.comparison.vulnerabilities import apart
 from bob.report.published import Difference, Direction, Reason, reason_for
 from bob.report.rows import in_order
 
@@ -132,7 +133,9 @@ class Comparison:
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new side. If exactly one side is the published
     table, bob looks in ``reasons`` for the reason of each difference. Some reasons say why the run breaks a property.
-    Such a reason counts only if it fits the violation that the run's witness shows."""
+    Such a reason counts only if it fits the violation that the run's witness shows. If both sides are runs of a
+    program, compare its vulnerabilities one by one."""
+    a, b = apart(a, b)
     shared = tuple(name for name in a.columns if name in b.columns)
     cells = (
         _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))

@@ -11,7 +11,7 @@ from bob.answer.answer import Answer
 from bob.answer.result import Result, SubjectResult
 from bob.errors import BobError, MalformedError, StoreError, UsageError, meant
 from bob.report.published import PUBLISHED, Published, Reason, published, reasons_of
-from bob.report.saved import load_table
+from bob.report.saved import load_answered
 from bob.witness import document as witness
 from bob.witness.traits import Traits, traits_of
 
@@ -61,6 +61,10 @@ class Side:
     def published(self) -> bool:
         return self.result is None
 
+    @property
+    def is_of_program(self) -> bool:
+        return self.result is not None and self.result.program is not None
+
     def shown(self, answer: SideAnswer) -> Traits | None:
         """Return the traits (words that say how the property is broken) of the violation that the witness of ``answer``
         shows. Return None if ``answer`` lacks a witness, if bob cannot read the witness, or if it does not show a
@@ -89,15 +93,15 @@ def named_side(name: str) -> Side:
     if not path.exists():
         hint = f"name a run directory, a result that --json wrote, {' or '.join(PUBLISHED)}"
         raise StoreError(f"{name} does not exist", hint=hint)
-    saved = load_table(path)
+    saved = load_answered(path)
     return run_side(name, saved.result, saved.folder)
 
 
 def run_side(name: str, result: Result, folder: Path) -> Side:
     """Return a run as a side of a comparison. Raise MalformedError if it has a configuration or a cell twice."""
     columns = {
-        column.name: {cell: answer_of(found) for cell, found in _once(column.answers, f"{name}: {column.name}").items()}
-        for column in _once(result.subjects, f"{name}: the result").values()
+        title: {cell: answer_of(found) for cell, found in _once(column.answers, f"{name}: {title}").items()}
+        for title, column in _once(result.subjects, f"{name}: the result").items()
     }
     return Side(name, columns, result, folder)
 
@@ -142,11 +146,11 @@ def answer_of(cell: Answer) -> SideAnswer:
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:
-    """Return a dictionary from names to ``parts``, each of which has a name. Raise MalformedError if two parts have the
-    same name, since one would hide the other."""
+    """Return a dictionary from titles to ``parts``, each of which has a title. Raise MalformedError if two parts have
+    the same title, since one would hide the other."""
     found: dict[str, T] = {}
     for part in parts:
-        if part.name in found:
-            raise MalformedError(f"{where} has {part.name!r} twice", hint="keep only one of them")
-        found[part.name] = part
+        if part.title in found:
+            raise MalformedError(f"{where} has {part.title!r} twice", hint="keep only one of them")
+        found[part.title] = part
     return found
