@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from _pytest.mark.structures import ParameterSet
 
+from bob.agent.client import AgentBroken
 from bob.claim.idempotence import judged
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
@@ -288,6 +289,26 @@ def test_an_array_that_cannot_be_assembled_is_an_outcome_of_its_crash_state(reco
     good, seen, again = (looking.findings.observation(number) for number in numbers)
     assert found(good) == found(again) == expected(WORKLOAD, 3)
     assert seen.error is not None and "the layer raid1 does not start: md cannot assemble" in seen.error
+    assert not left_behind(recording)
+
+
+HOLD = 'import os, signal; held = os.open("%s", os.O_RDWR | os.O_EXCL); print(os.getpid(), flush=True); signal.pause()'
+
+
+def test_a_disk_that_is_busy_is_no_outcome_of_a_crash_state(recording: Inhabited) -> None:
+    """While another process holds a disk, each start fails with EBUSY: this is no answer, and it passes."""
+    taken = take(recording.agent, WORKLOAD, RAID1)
+    whole, payload = taken.plan.composer.delta(taken.last), taken.plan.composer.payload_since(0)
+    looking = session(recording.agent, taken)
+    looking.observe([whole], payload)
+    part = recording.run("grep -l bob-part-0 /sys/block/dm-*/dm/name").split("/")[3]
+    held = "/tmp/held"
+    recording.run(f"nohup python3 -c '{HOLD % f'/dev/{part}'}' >{held} 2>&1 & until [ -s {held} ]; do sleep 0.01; done")
+    with pytest.raises(AgentBroken, match=r"the layer raid1 cannot be started: md cannot assemble .*busy"):
+        looking.observe([whole], b"")
+    recording.run(f"kill $(cat {held})")
+    [seen] = observe(recording.agent, taken, [taken.last])
+    assert found(seen) == expected(WORKLOAD, 3)
     assert not left_behind(recording)
 
 

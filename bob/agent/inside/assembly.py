@@ -11,18 +11,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from bob.agent.inside import devices
 from bob.agent.inside.devices import SECTOR, WORK, Loop, forget_file_systems, run_anyhow, write_text
 from bob.agent.inside.documents import LayerDocument
-from bob.agent.inside.frames import Denial
+from bob.agent.inside.frames import ContentRefused, Denial
 from bob.agent.inside.layer_commands import DISK, StartedLayer, does_without
 from bob.agent.inside.md_array import MISSING
+from bob.agent.inside.refusals import LayerFailed, StartBroke
 
 LINK = f"{WORK}/volume"
 """The path of the device that the layers make. It is the same in each crash state, whatever the kernel calls the
 device."""
-
-
-class LayerFailed(Denial):
-    """An error: a layer (such as RAID) does not start. If a crash state causes the error, the error counts as the
-    result of that state's mount."""
 
 
 class Assembly:
@@ -51,7 +47,8 @@ class Assembly:
 
     def assemble(self) -> None:
         """Start the layers; then ``path`` is the path of the device that is mounted. If that fails, take all layers
-        away again, and raise LayerFailed. It has the message of the first layer that failed."""
+        away again, and raise LayerFailed. It has the message of the first layer that failed. If ``crashed`` is true,
+        raise StartBroke instead for an error that does not come from the contents of the disks."""
         paths = list(self.disks)
         failed: LayerFailed | None = None
         for number, layer in enumerate(self._layers):
@@ -68,6 +65,9 @@ class Assembly:
                 paths.append(started.path)
             except Denial as failure:
                 self._abandon()
+                if self._crashed and not isinstance(failure, ContentRefused):
+                    self.release()
+                    raise StartBroke(f"the layer {layer.name} cannot be started: {failure}") from failure
                 paths.append(MISSING)
                 failed = failed or LayerFailed(f"the layer {layer.name} does not start: {failure}", failure.hint)
                 if not self._crashed:

@@ -21,7 +21,8 @@ from bob.agent.inside.devices import (
     stop_cached,
     write_text,
 )
-from bob.agent.inside.frames import Denial
+from bob.agent.inside.frames import ContentRefused, Denial
+from bob.agent.inside.refusals import refusal
 
 REGISTER = "/sys/fs/bcache/register"
 SUPER_SECTOR = 8  # SB_SECTOR
@@ -91,10 +92,10 @@ def register(backing: str, cache_path: str) -> str:
             write_text(f"{folder}/running", "1")
     except OSError as error:
         stop(backing, cache_path)
-        raise Denial(f"bcache does not take the devices: {error.strerror}") from error
+        raise refusal("bcache does not take the devices", error) from error
     if not comes_true(lambda: os.path.exists(f"{folder}/dev"), ARRAY_SECONDS, ARRAY_PAUSE):
         stop(backing, cache_path)
-        raise Denial("bcache does not start the backing device")
+        raise ContentRefused("bcache does not start the backing device")
     path = f"/dev/{os.path.basename(os.path.realpath(f'{folder}/dev'))}"
     if not comes_true(lambda: os.path.exists(path), ARRAY_SECONDS, ARRAY_PAUSE):
         raise Denial(f"the kernel made no {path}")

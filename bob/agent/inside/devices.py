@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
-from bob.agent.inside.frames import Denial
+from bob.agent.inside.frames import ContentRefused, Denial
+from bob.agent.inside.refusals import refusal
 
 WORK = "/tmp/bob"  # the agent's only folder, with a tmpfs
 TARGET = "bob-recorded"  # begins the names of a recording's device-mapper devices; the number of the disk follows
@@ -164,7 +165,7 @@ def make_table(name: str, targets: list[tuple[int, int, str, str]]) -> int:
             raise
     except OSError as error:
         kinds = " and ".join(dict.fromkeys(target[2] for target in targets))
-        raise Denial(f"device-mapper cannot make a device with the target {kinds}: {error.strerror}") from error
+        raise refusal(f"device-mapper cannot make a device with the target {kinds}", error) from error
     return minor
 
 
@@ -200,7 +201,7 @@ def send_message(path: str, sector: int, text: str) -> None:
     try:
         _command(TARGET_MESSAGE, name, struct.pack("=Q", sector) + text.encode() + b"\0")
     except OSError as error:
-        raise Denial(f"the device {name} does not take the message {text!r}: {error.strerror}") from error
+        raise refusal(f"the device {name} does not take the message {text!r}", error) from error
 
 
 def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> int:
@@ -353,7 +354,8 @@ def run(*command: str) -> str:
         raise Denial(f"{command[0]} is not installed in the guest") from None
     printed = (done.stdout + done.stderr).decode(errors="replace").strip()
     if done.returncode:
-        raise Denial(f"{os.path.basename(command[0])} failed ({done.returncode}): {without_usage(printed)}")
+        kind = ContentRefused if done.returncode > 0 else Denial  # a signal ended it: that is no answer
+        raise kind(f"{os.path.basename(command[0])} failed ({done.returncode}): {without_usage(printed)}")
     return printed
 
 

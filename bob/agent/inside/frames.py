@@ -27,6 +27,10 @@ class Denial(Exception):
         self.hint = hint
 
 
+class ContentRefused(Denial):
+    """The kernel, or a program, refuses what is on a disk (:mod:`bob.agent.inside.refusals`)."""
+
+
 class OperationRefused(Denial):
     """The file system refused an operation of a workload, or of its initial tree."""
 

@@ -30,16 +30,18 @@ from collections.abc import Callable, Sequence
 from bob.agent.inside import bcache, devices, md_array
 from bob.agent.inside.devices import SECTOR, Loop, opened, run, write_text
 from bob.agent.inside.documents import LayerDocument
-from bob.agent.inside.frames import Denial
+from bob.agent.inside.frames import ContentRefused, Denial
 from bob.agent.inside.md_array import MISSING
 from bob.agent.inside.mounts import LAYER_FILES, mount_at, unmount
+from bob.agent.inside.refusals import refusal
 
 DISK = "DISK"
 MOST_ARRAYS = 8  # in a layer
 PIECE = 1 << 20  # bytes that one write of ``zero`` has
 CORRECT = "correct this command in the layer's declaration"
 MISTAKES = (OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError, struct.error)
-"""What wrong words of a command may lead to, such as a name that is not a path, or text that is not a number."""
+"""What wrong words of a command may lead to, such as a name that is not a path, or text that is not a number. Commands
+that start a crash state have worked before, so there these are errors of bob."""
 
 
 def does_without(layer: LayerDocument) -> bool:
@@ -65,17 +67,18 @@ class StartedLayer:
         self.remove_devices()
 
     def start(self) -> None:
-        """Carry out the commands that start the layer. Raises Denial if a command fails, or if the layer's device has
-        another length than the layer's declaration says."""
+        """Carry out the commands that start the layer. Raises ContentRefused if the contents of the disks keep the
+        layer from starting, or if its device has another length than the layer's declaration says. Raises Denial if a
+        command fails for another reason."""
         self._carry_out(self._layer.start)
         if not os.path.exists(self.path):
-            raise Denial(f"the commands that start the layer {self._layer.name} did not make {self.path}")
+            raise ContentRefused(f"the commands that start the layer {self._layer.name} did not make {self.path}")
         try:
             sectors = devices.sectors_of(self.path)
         except OSError:
             raise Denial(f"{self.path} is not a block device", "correct `device` in its declaration") from None
         if sectors != self._layer.sectors:
-            raise Denial(
+            raise ContentRefused(
                 f"the layer {self._layer.name} made a device of {sectors} sectors, not {self._layer.sectors}",
                 "correct `sectors` in its declaration",
             )
@@ -144,7 +147,7 @@ class StartedLayer:
     def _bcache(self, label: str, words: list[str]) -> str:
         backing, its_cache = words
         if backing == MISSING:
-            raise Denial("bcache lacks its backing device")
+            raise ContentRefused("bcache lacks its backing device")
         its_cache = "" if its_cache == MISSING else its_cache
         path = bcache.register(backing, its_cache)
         self._undo[label] = lambda: bcache.stop(backing, its_cache)
@@ -152,6 +155,10 @@ class StartedLayer:
 
     def _loop(self, label: str, words: list[str]) -> str:
         [file] = words
+        try:
+            os.stat(file)
+        except OSError as error:
+            raise refusal(f"the loop device has no file {file}", error) from error
         made = Loop(file)
         made.release_holder()
         self._undo[label] = made.close
@@ -206,7 +213,7 @@ def _set(words: list[str]) -> None:
     try:
         write_text(f"{devices.in_sysfs(path)}/{file}", value)
     except OSError as error:
-        raise Denial(f"the kernel does not take {value!r} for {file}: {error.strerror}") from error
+        raise refusal(f"the kernel does not take {value!r} for {file}", error) from error
 
 
 _VERBS: dict[str, Callable[[list[str]], None]] = {

@@ -27,6 +27,7 @@ from bob.agent.inside.devices import (
     write_text,
 )
 from bob.agent.inside.frames import Denial
+from bob.agent.inside.refusals import refusal
 
 PARAMETERS = "/sys/module/md_mod/parameters"
 SET_ARRAY_INFO, ADD_NEW_DISK, RUN_ARRAY = 0x40480923, 0x40140921, 0x400C0930
@@ -149,9 +150,10 @@ def assemble(name: str, disks: Sequence[str]) -> str:
         raise Denial(f"the kernel made no {path}")
     earlier = read_text(f"{PARAMETERS}/start_ro").strip()
     write_text(f"{PARAMETERS}/start_ro", "1")
-    step = "SET_ARRAY_INFO"
+    step = ""
     try:
         with opened(path) as fd:
+            step = "SET_ARRAY_INFO"
             fcntl.ioctl(fd, SET_ARRAY_INFO, struct.pack("<18i", *VERSION, *[0] * 16))
             for disk in disks:
                 if disk == MISSING:
@@ -164,7 +166,9 @@ def assemble(name: str, disks: Sequence[str]) -> str:
     except OSError as error:
         with suppress(Denial):
             stop_array(name)
-        raise Denial(f"md cannot assemble the array: {step}: {error.strerror}") from error
+        if not step:  # the array could not even be opened
+            raise
+        raise refusal(f"md cannot assemble the array: {step}", error) from error
     finally:
         write_text(f"{PARAMETERS}/start_ro", earlier)
     return path

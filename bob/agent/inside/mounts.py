@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 
 from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
+from bob.agent.inside.refusals import refusal
 
 ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
 """The mount point of the probed file system. ext4 writes the path of a mount point shorter than 64 bytes into its
@@ -100,7 +101,7 @@ def mount_at(source: str, target: str, fs: str, flags: int = 0, data: str = "") 
     """Mount ``source`` at ``target`` by mount(2). Raises Denial if the kernel refuses."""
     if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
         number = ctypes.get_errno()
-        raise Denial(f"cannot mount {target}: {os.strerror(number)}")
+        raise refusal(f"cannot mount {target}", OSError(number, os.strerror(number)))
 
 
 def unmount(place: str = ROOT) -> None:

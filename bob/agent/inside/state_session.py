@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Optional, TypeVar
 
-from bob.agent.inside.assembly import LayerFailed
 from bob.agent.inside.built_trees import spoil_and_check
 from bob.agent.inside.complaints import KERNEL_MESSAGE, REMOVAL, Complaints
 from bob.agent.inside.devices import SECTOR, forget_file_systems
@@ -24,6 +23,7 @@ from bob.agent.inside.images import Runs, merged, outside
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import EntryTree, Look, TreeEntry, describe
 from bob.agent.inside.mounts import ROOT, unmount
+from bob.agent.inside.refusals import LayerFailed, started
 from bob.agent.inside.scratch import Scratch
 from bob.agent.inside.volumes import Volumes
 
@@ -108,10 +108,8 @@ class StateSession:
     def outcome(self, runs: list[int]) -> int:
         if self.scratch.count()[1] != self.scratch.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
-        self.write(runs)
         try:
-            with self.scratch.assembled():
-                found = self.recover_and_look()
+            found = started(lambda: self.attempt(runs), lambda: self.put_back(runs, self.scratch.accessed()[2]))
         except LayerFailed as failure:
             found = str(failure), False, None
             self.complained.append(self.complaints.number([], read_only=False, mounted=False))
@@ -128,6 +126,13 @@ class StateSession:
             number = self.outcomes[found] = len(self.outcomes)
             self.new_outcomes.append(encode(found, self.said, self.encoded))
         return number
+
+    def attempt(self, runs: list[int]) -> StateOutcome:
+        """Write the state that ``runs`` describe, start its layers, and return its outcome. Raises LayerFailed or
+        StartBroke if a layer does not start."""
+        self.write(runs)
+        with self.scratch.assembled():
+            return self.recover_and_look()
 
     def left_behind(self) -> list[tuple[int, int]]:
         """Return the stretches (known parts of the device) that have changed. Each is a pair of the stretch's number
