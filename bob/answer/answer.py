@@ -163,6 +163,11 @@ class Answer:
         return self.claim.meaning
 
     @property
+    def is_question(self) -> bool:
+        """Whether bob asks the user if the ways break the claim. It does so for a program without a checker."""
+        return self.verdict is Verdict.UNKNOWN and self.claim.name == "moments" and bool(self.ways)
+
+    @property
     def violations(self) -> int:
         """The number of explored crash states that break the claim."""
         return sum(way.states for way in self.ways)

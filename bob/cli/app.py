@@ -36,7 +36,10 @@ class ProgramOptions:
     fs: tuple[str, ...] = table.FILE_SYSTEM
     workload: str | None = option("--workload COMMAND", "The command that is the workload, instead of PROGRAM.")
     check: str | None = option(
-        "--check COMMAND", "The command that checks a crash state; exit code 0 means that all is well.", default=None
+        "--check COMMAND",
+        "The command that checks a crash state; exit code 0 means that all is well.",
+        default=None,
+        words="bob asks about files that are neither as before nor as after an output or a sync",
     )
     setup: str | None = option(
         "--setup COMMAND", "The command that makes the initial files. They are durable before the workload starts."
@@ -47,9 +50,9 @@ class ProgramOptions:
         """Return the program under test. The options give it in one of three ways: the name of a shipped program, a
         folder, or commands. Raise UsageError if they give no program, or both a program and commands."""
         if self.program is None:
-            if self.workload is None or self.check is None:
-                raise UsageError("no program given", hint="name a program or a folder, or give --workload and --check")
-            return of_commands(self.workload, self.check, self.setup or "")
+            if self.workload is None:
+                raise UsageError("no program given", hint="name a program or a folder, or give --workload")
+            return of_commands(self.workload, self.check or "", self.setup or "")
         if self.workload or self.check or self.setup:
             raise UsageError("PROGRAM has scripts of its own", hint="leave out --workload, --check and --setup")
         return named(self.program)
@@ -106,6 +109,9 @@ def run(
     With --model, bob also checks the program's system calls against a model of a file system. It builds the states that
     the model allows, up to --budget for each model, and runs the checker on each.
 
+    Without --check, bob compares what a crash leaves with the files at the start, at each output, at each sync and at
+    the end. What is like none of them is a question to you, not a verdict, and the exit code is 3.
+
     With --expect, known vulnerabilities do not fail a CI: the exit code is 1 if one is new or gone. A file system that
     EARLIER lacks counts as without --expect.
 
@@ -115,6 +121,7 @@ def run(
       bob app replace-rename --fs ext4 --model ext4-ordered
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload ./w.sh --check ./c.sh
+      bob app --fs ext4 --workload ./w.sh
       bob app ./my-app --fs ext4 --fs xfs --junit report.xml
       bob app ./my-app --fs ext4 --pace undisturbed
       bob app ./my-app --fs ext4 --fs xfs --shard 2/2

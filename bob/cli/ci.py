@@ -131,10 +131,15 @@ def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
 def _beside_expected(result: Result, expected: Side) -> Exit:
     """Return the exit code of a result whose verdicts are all as ``expected``. A failure counts only if it is of a
     program, on a file system that the expected run lacks."""
-    others = [one for one in result.subjects if one.title not in expected.columns and result.program is not None]
-    found = _apart_from_failures(result)
-    fails = any(answer.verdict is Verdict.FAILS for one in others for answer in one.answers)
-    return max(found, Exit.DIFFERENT, key=_WORST_LAST.index) if fails else found
+    codes = [_apart_from_failures(result)]
+    if result.program is not None and not result.is_contradicted:
+        for one in result.subjects:
+            is_new, answer = one.title not in expected.columns, one.answer
+            is_open = answer.verdict is Verdict.UNKNOWN and (is_new or not answer.is_question)
+            codes.append(Exit.UNKNOWN_CELLS if is_open else Exit.DONE)
+            codes.append(Exit.DIFFERENT if is_new and answer.verdict is Verdict.FAILS else Exit.DONE)
+        codes = codes[1:]
+    return max(codes, key=_WORST_LAST.index)
 
 
 def _apart_from_failures(result: Result) -> Exit:

@@ -21,8 +21,14 @@ from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.story.decisive import in_words
 from bob.story.timeline import CrashTimeline, Fate
+from bob.text import plural
 
 CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)  # the claim that the checker accepts the disk after a crash
+MOMENTS = ClaimWords(CheckerClaim.kind, "moments")  # the claim that the files are as at a moment without a crash
+_BY_MOMENTS = (
+    "no checker was given: bob compared names, kinds, contents and links with those at the start, at each output, at "
+    "each sync and at the end of a run without a crash"
+)
 SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "unknown"}
 
 
@@ -124,6 +130,16 @@ def judge(
         notes=(*notes, *dict.fromkeys(reasons)) if verdict is Verdict.FAILS else tuple(notes),
     )
     return made, tuple(easiest for _way, easiest in ways)
+
+
+def as_question(subject: SubjectResult) -> SubjectResult:
+    """Return the answer for a program without a checker of its own. What bob's own checker refuses is a question to the
+    user, so the verdict is UNKNOWN instead of FAILS."""
+    answer = replace(subject.answer, claim=MOMENTS)
+    if answer.verdict is Verdict.FAILS:
+        asked = f"{plural(len(answer.ways), 'question')}: may a crash leave this? --check COMMAND answers"
+        answer = replace(answer, verdict=Verdict.UNKNOWN, reason=asked)
+    return replace(subject, answers=(answer,), notes=(*subject.notes, _BY_MOMENTS))
 
 
 def verdict_of(

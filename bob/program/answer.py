@@ -17,6 +17,7 @@ class Consequence(StrEnum):
     CORRUPT = "corrupt"
     CANNOT_OPEN = "cannot-open"
     UNAVAILABLE = "unavailable"
+    BETWEEN = "between"
     OTHER = "other"
     HANG = "hang"
 
@@ -30,10 +31,17 @@ _WORDS = {
     Consequence.CORRUPT: "corruption",
     Consequence.CANNOT_OPEN: "cannot open",
     Consequence.UNAVAILABLE: "the cluster does not answer",
+    Consequence.BETWEEN: "neither before nor after",
     Consequence.OTHER: "the checker refuses it",
     Consequence.HANG: "the checker does not end",
 }
-CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN, 13: Consequence.UNAVAILABLE}
+CODES = {
+    10: Consequence.LOST,
+    11: Consequence.CORRUPT,
+    12: Consequence.CANNOT_OPEN,
+    13: Consequence.UNAVAILABLE,
+    14: Consequence.BETWEEN,
+}
 """The exit codes of a checker that have a meaning of their own. The code 0 means that the checker accepts the state;
 any other code is :attr:`Consequence.OTHER`."""
 

@@ -143,15 +143,15 @@ CLUSTER = FolderKind("cluster", "cluster.toml", ClusterDeclaration, (NODE, WORKL
 DECLARATION, load, named, shipped_programs = APP.declaration, APP.load, APP.named, APP.folders
 
 
-def of_commands(workload: str, check: str, setup: str = "") -> Program:
+def of_commands(workload: str, check: str = "", setup: str = "") -> Program:
     """Return a program whose scripts are the arguments. Each argument is a shell command, or the path of the user's
     script, or empty (no such script)."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
-    files = [_script(name, text) for name, text in texts.items() if text]
-    return Program("commands", workload, tuple(files))
+    files = [script_of(name, text) for name, text in texts.items() if text]
+    return Program("commands", workload, tuple(files), must_fail=(EMPTIED,) if check else ())
 
 
-def _script(name: str, text: str) -> ProgramFile:
+def script_of(name: str, text: str) -> ProgramFile:
     """Return the script ``name``. Its content is the user's file at the path ``text``, or else ``text`` as a command of
     a shell."""
     path = Path(text)

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
+MOMENTS = "moments.json"  # beside the checker that bob gives a program without one (bob/protocol/moments.py)
 NODE = "node"  # the script of a cluster that runs a member
 EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all of the output
 
@@ -118,6 +119,15 @@ class Program:
     @property
     def scripts(self) -> tuple[str, ...]:
         return tuple(file.path for file in self.files if file.executable)
+
+    @property
+    def has_checker(self) -> bool:
+        return CHECK in self.scripts
+
+    @property
+    def is_by_moments(self) -> bool:
+        """Whether the checker is the one that bob gives a program without one. What it refuses is a question."""
+        return any(file.path == MOMENTS for file in self.files)
 
     @property
     def archive(self) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from bob.crash.case import Case
 from bob.crash.plan import Plan
 from bob.errors import RecordingError
-from bob.program.program import Program
+from bob.program.program import Program, ProgramFile
 from bob.program.stack_join import with_stacks_of
 from bob.program.strace import SystemCall
 from bob.trace.model import Moment, Trace
@@ -144,6 +144,10 @@ class ProgramCase(Case):
     @property
     def windows(self) -> tuple[Window, ...]:
         return windows(self.plan.trace, self.transcript.outputs)
+
+    def with_files(self, files: Sequence[ProgramFile]) -> ProgramCase:
+        """Return the case with more files of the program."""
+        return replace(self, work=replace(self.work, files=(*self.work.files, *files)))
 
     def within(self, window: Window) -> ProgramCase:
         return replace(self, plan=Plan(window.trace, self.base, self.plan.model))

@@ -7,12 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from bob.agent.shared import ROOT, WORLD
+from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node, letters
-from bob.program.program import Program
+from bob.program.program import Program, ProgramFile
 from bob.program.transcript import ProgramCase
 from bob.program.untraced import ASYNCHRONOUS
 from bob.protocol.arguments import STORE
+from bob.protocol.moments import moment_files, moments
 from bob.protocol.outside_files import files_outside
 from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replay import ReplayedProgram, other_modes, replayed, unlike
@@ -86,6 +88,19 @@ def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, No
         words = "bob cannot see the tree after the setup or after a clean end"
         raise CannotBeModelled(f"{words}: {unseen}" if unseen else words)
     return trees[0], trees[1]
+
+
+def moments_of(guests: ProgramGuests, case: ProgramCase) -> tuple[ProgramFile, ProgramFile]:
+    """Return the checker of a program without one, and the file with what it knows of the recording ``case``. Raise
+    UsageError if bob cannot follow the program's calls."""
+    guests.progress.step(f"following the calls of {case.work.name}, since it has no checker")
+    try:
+        again, _notes = protocol_of(case, *both_ends(guests, case))
+        return moment_files(moments(again))
+    except (CannotBeModelled, ValueError) as error:
+        raise UsageError(
+            f"without a checker, bob must follow the program's calls: {error}", hint="give one by --check COMMAND"
+        ) from None
 
 
 def flags_of(tree: Mapping[str, Node]) -> list[str]:

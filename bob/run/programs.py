@@ -27,20 +27,22 @@ from bob.image import Image, check_kernel, check_subject, ensure
 from bob.judge.again import keep_result
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
-from bob.judge.programs import CHECKER, EasiestCrash, judge, with_its_write
+from bob.judge.programs import CHECKER, EasiestCrash, as_question, judge, with_its_write
 from bob.judge.reliance import Explaining, Reliances
-from bob.program.program import Pace, Program, ProgramDocument
+from bob.program.program import MOMENTS, Pace, Program, ProgramDocument
 from bob.program.strace import SystemCall
 from bob.program.transcript import ProgramCase, Transcript
 from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, Protocol
+from bob.protocol.moments import moment_files
 from bob.protocol.unsynced import unsynced
 from bob.run.agents import KeptGuests
 from bob.run.pool import ProgramGuests
 from bob.run.prober import begin, environment_of, note_environment
 from bob.run.program_models import UNKNOWN, Allows, ModelAnswer, allowed_by_models, hold_against, unasked, unpredicted
 from bob.run.program_parts import AskedOfProgram, asked_of, is_program, spread
+from bob.run.program_protocol import moments_of
 from bob.run.program_recording import (
     Preflight,
     frames_of,
@@ -53,7 +55,7 @@ from bob.run.program_recording import (
 from bob.run.program_windows import WindowStore, explore_windows
 from bob.run.timings import TimedProgress, TimedWork, timed
 from bob.schema import decode, encode
-from bob.store.files import checksum_in, read_document, reading, write_document
+from bob.store.files import checksum_in, read_document, reading, write_document, write_whole
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import FRAMES, RunDirectory, now
@@ -201,6 +203,7 @@ class _ProgramRun:
                     case = record_program_run(
                         self.guests, self.program, request, self.run, number, stores=bool(self.models), like=like
                     )
+                case = case if self.program.has_checker else self._by_moments(case, folder)
                 if not (folder / _TRUSTED).is_file():
                     validate_checker(self.guests, case)
                     write_document(folder / _TRUSTED, {"recorded": checksum_in(folder / "recorded.json")})
@@ -212,6 +215,19 @@ class _ProgramRun:
             else:
                 frames = self._frames(case) if frames is None else frames
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
+
+    def _by_moments(self, case: ProgramCase, folder: Path) -> ProgramCase:
+        """Return ``case`` with a checker that knows the moments of its recording. The run keeps what the checker
+        knows."""
+        path = folder / MOMENTS
+        if path.is_file():
+            [check, known] = moment_files(())
+            with reading(path):
+                files = check, replace(known, data=path.read_bytes())
+        else:
+            files = moments_of(self.guests, case)
+            write_whole(path, files[1].data)
+        return case.with_files(files)
 
     def _frames(self, case: ProgramCase) -> tuple[SystemCall, ...]:
         """Return the program's calls with their stack frames, as the run keeps them or a guest shows them."""
@@ -253,6 +269,7 @@ class _ProgramRun:
         subject = SubjectResult.of(case.subject, case.recording.effective_options, self.environment.mkfs_version)
         notes = explaining.made(partial(_notes, case), ())
         subject, easiest = judge(replace(subject, name=case.name), looked, notes, reliances, _doubts(case))
+        subject = as_question(subject) if case.work.is_by_moments else subject
         subject = self._with_witnesses(subject, easiest, number, looked, reliances)
         self.results[number] = subject = replace(subject, notes=(*subject.notes, *explaining.notes))
         self.save()
@@ -343,6 +360,8 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
         guests = ProgramGuests(hypervisor, image, progress)
         cases = [record_program_run(guests, program, request) for request in requests]
+        if not program.has_checker:
+            cases = [case.with_files(moments_of(guests, case)) for case in cases]
         for case in cases:
             validate_checker(guests, case)
     return list(map(preflight_of, cases))
@@ -373,7 +392,7 @@ def _not_at_this_pace(request: ProbeRequest, refused: str) -> SubjectResult:
 
 def _notes(case: ProgramCase) -> tuple[str, ...]:
     found, said = [case.subject.note], case.transcript
-    if not case.work.must_fail:
+    if not (case.work.must_fail or case.work.is_by_moments):
         found.append("bob never saw the checker refuse anything, as must_fail is empty")
     if never := unsynced(said.calls, said.pipe, ROOT):
         found.append(f"changed, but not synced, when the program wrote its last output: {', '.join(never)}")

@@ -41,5 +41,6 @@ def _of_way(answer: Answer, name: str, way: Way | None) -> Answer:
     claim = replace(answer.claim, name=name)
     if way is not None:
         return replace(answer, claim=claim, verdict=Verdict.FAILS, ways=(way,))
-    verdict = Verdict.HOLDS if answer.verdict is Verdict.FAILS else answer.verdict
+    is_asked = answer.verdict is Verdict.FAILS or answer.is_question
+    verdict = Verdict.HOLDS if is_asked else answer.verdict
     return replace(answer, claim=claim, verdict=verdict, ways=())
