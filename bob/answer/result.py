@@ -12,6 +12,7 @@ from bob.answer.answer import Answer, ByRecording, ClaimWords, Cross, Way
 from bob.claim.verdict import Verdict
 from bob.counts import Count
 from bob.crash.coverage import NOTHING, States, total
+from bob.crash.cuts import CutKind
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.observe.observations import TroubleKind
 from bob.protocol.diagram import Protocol
@@ -109,6 +110,34 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterTuples:
+    """Counts of a cluster's crash states. A tuple has a tree of files for each node, and the client's output before the
+    crash. ``trees`` has the number of distinct trees of each node. If ``are_all_trees`` is true, no legal crash state
+    of whole writes has another tree. A tuple is ``possible`` if a crash can leave it. ``cut`` says which crashes bob
+    looks at (:class:`bob.crash.cuts.CutKind`), by the ``messages`` between the nodes and the client. bob started the
+    cluster on the ``checked`` tuples."""
+
+    cut: str
+    messages: int
+    trees: tuple[int, ...]
+    possible: Count
+    checked: int
+    are_all_trees: bool
+
+    @property
+    def words(self) -> str:
+        at = (
+            "at one instant" if self.cut == CutKind.INSTANT else f"at any moments that {self.messages:,} messages allow"
+        )
+        trees = ", ".join(map(str, self.trees))
+        are_all = "and no others" if self.are_all_trees else "perhaps also others"
+        return (
+            f"checked {self.checked:,} of {self.possible:,} combinations of trees and output that crashes of the nodes "
+            f"{at} can leave; the nodes have {trees} distinct trees, {are_all}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Missed:
     """A tree of files that a persistence model (a set of promises about crashes) forbids, although a crash of a real
     file system leaves it. ``configuration`` names the file system. ``clauses`` are the promises of the model that
@@ -173,6 +202,7 @@ class SubjectResult:
     model: Allowed | None = None
     notes: tuple[str, ...] = ()
     stack: str = ""
+    tuples: ClusterTuples | None = None
 
     @classmethod
     def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:

@@ -12,6 +12,7 @@ from bob.catalogue.probe_files import Probe
 from bob.catalogue.sets import RowSet, asked_probes
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.vocabulary import row_of_today
+from bob.crash.cuts import CutKind
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.observe.effort import Effort
 from bob.program.program import Pace
@@ -67,7 +68,7 @@ class ProbeRequest:
     that these crashes leave, and crashes the recovery of those. If ``by_cause`` is True, the result also lists
     findings: groups of violations that have the same cause. ``pace`` says how fast a program under test runs while bob
     records it. If ``only_durable`` is True, bob tries only crash states that lack every write that was not durable when
-    the crash came."""
+    the crash came. ``cut`` says which moments of a cluster's nodes belong together."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -84,12 +85,11 @@ class ProbeRequest:
     by_cause: bool = False
     pace: Pace = Pace.UNDISTURBED
     only_durable: bool = False
+    cut: CutKind = CutKind.ANY
 
     @property
     def effort(self) -> Effort:
-        # The reads of several recoveries at once do not say which of them needed what, so bob cannot predict outcomes.
-        predicting = not self.configuration.nodes
-        return Effort(self.budget, self.seed, self.audit, predicting, only_durable=self.only_durable)
+        return Effort(self.budget, self.seed, self.audit, only_durable=self.only_durable)
 
     @property
     def asked(self) -> tuple[Probe, ...]:
@@ -138,6 +138,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
     by_cause: bool = False
     pace: Pace = Pace.UNDISTURBED
     only_durable: bool = False
+    cut: CutKind = CutKind.ANY
 
     @classmethod
     def of_request(cls, request: ProbeRequest) -> RequestDocument:

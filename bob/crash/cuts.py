@@ -8,19 +8,20 @@ is possible if some consistent cut has, for each node, a moment at which its sta
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
+
+from bob.trace.messages import Message
 
 NEVER = -1  # a moment before all others: messages have times from 0 on
 
 
-class Message(NamedTuple):
-    """A message between two nodes, which are numbers from 0. ``sent`` and ``received`` are times of one clock."""
+class CutKind(StrEnum):
+    """The cuts that bob looks at: all consistent ones, or only those in which all nodes have the same moment."""
 
-    sender: int
-    sent: int
-    receiver: int
-    received: int
+    ANY = "any"
+    INSTANT = "instant"
 
 
 class Interval(NamedTuple):
@@ -82,6 +83,11 @@ class Cuts:
             for other in range(node + 1)
         )
 
+    def cut(self, intervals: Sequence[Interval]) -> tuple[int, ...]:
+        """Return the earliest consistent cut that has a moment in each of ``intervals``, which :meth:`allow` allows."""
+        each = [self.earliest(node, one.first) for node, one in enumerate(intervals)]
+        return tuple(map(max, zip(*each, strict=True)))
+
 
 NodeStates = Sequence[Sequence[Interval]]
 """The distinct states of a node. Each is given by the intervals of moments at which it is possible."""
@@ -93,6 +99,13 @@ def possible_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> Iterator[tuple[
     yield from _Tuples(cuts, states).below((), [])
 
 
+def intervals_of(cuts: Cuts, states: Sequence[NodeStates], chosen: Sequence[int]) -> tuple[Interval, ...]:
+    """Return an interval for each node, so that some consistent cut lies in all of them. ``chosen`` is a possible
+    tuple: for each node, the index of its state in ``states``."""
+    alone = [[of_node[number]] for of_node, number in zip(states, chosen, strict=True)]
+    return next(iter(_Tuples(cuts, alone).choices()))
+
+
 def count_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> int:
     """Return the exact number of possible tuples."""
     return sum(1 for _one in possible_tuples(cuts, states))
@@ -101,6 +114,13 @@ def count_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> int:
 class _Tuples:
     def __init__(self, cuts: Cuts, states: Sequence[NodeStates]) -> None:
         self._cuts, self._states = cuts, states
+
+    def choices(self) -> Iterator[tuple[Interval, ...]]:
+        """Yield choices of an interval for each node that some consistent cut allows. Each node must have one state."""
+        found: list[tuple[Interval, ...]] = [()]
+        for [intervals] in self._states:
+            found = [(*before, one) for before in found for one in intervals if self._go_with(before, one)]
+        yield from found
 
     def below(self, chosen: tuple[int, ...], choices: list[tuple[Interval, ...]]) -> Iterator[tuple[int, ...]]:
         """Yield the possible tuples that begin with the states ``chosen``. ``choices`` has the choices of an interval

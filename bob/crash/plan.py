@@ -3,16 +3,15 @@ and their contents. A plan may be limited to crashes in the last part of the tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
 
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
-from bob.crash.drafts import interleave, legal_states, spread, view
+from bob.crash.drafts import legal_states, view
 from bob.crash.image import Composer
-from bob.crash.legal import count_sectors, count_writes, growth_points
+from bob.crash.legal import GrowthPoint, count_sectors, count_writes, growth_points
 from bob.crash.search import StateSearch
 from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
@@ -26,13 +25,18 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 class Plan:
     """The crash states of one trace. ``legal`` has the legal states of whole writes. ``parts`` also has the legal
     states with torn writes. A growth point is a time when the set of possible states changes. If the plan is only about
-    crashes in the last part of the trace, ``earlier`` is the number of growth points before that part."""
+    crashes in the last part of the trace, ``earlier`` is the number of growth points before that part.
 
-    def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
+    A plan for a cluster may have growth ``points`` of its own, where each disk is at another moment
+    (:func:`bob.crash.members.together`). The first has the fewest durable writes, and the last has every write."""
+
+    def __init__(
+        self, trace: Trace, base: Base, model: DeviceModel, points: Sequence[GrowthPoint] | None = None
+    ) -> None:
         self.earlier = 0
         self.base, self.model = base, model
         self.trace = trace
-        self.points = growth_points(trace, model)
+        self.points = growth_points(trace, model) if points is None else tuple(points)
         views = [view(number, point) for number, point in enumerate(self.points)]
         self.legal = legal_states(views)
         self.parts = WriteUnits(trace, self.points, model)
@@ -43,19 +47,6 @@ class Plan:
         """The two extreme states. The first has only the writes that are durable at the start of the window (the time
         in which the crash may come), and the second has every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
-
-    def by_disk(self) -> Iterator[CrashState]:
-        """Yield states in which each disk has either only its durable writes, or all its pending writes, too. States
-        with the pending writes of no disk, of one disk, of two disks, and so on take turns. Growth points come in an
-        order that soon covers the trace evenly."""
-        return interleave(self._with_pending(size) for size in range(len(self.trace.device_sectors) + 1))
-
-    def _with_pending(self, size: int) -> Iterator[CrashState]:
-        """Yield the states in which ``size`` disks have all their pending writes, and the others none of theirs."""
-        for number in spread(len(self.points)):
-            pending = self.points[number].pending
-            for kept in combinations(range(len(self.trace.device_sectors)), size):
-                yield CrashState(number, tuple(n for n in pending if self.trace.writes[n].device in kept))
 
     @property
     def bare(self) -> tuple[CrashState, ...]:

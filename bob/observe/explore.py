@@ -3,7 +3,7 @@ state shows. A *growth point* is a time when the set of possible crash states ch
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -166,18 +166,10 @@ class _WorkloadExploration:
         rounds.settle()
 
     def mount_each(self) -> None:
-        """Mount all states that the budget allows. For a cluster, a half of them are states in which nodes lost either
-        nothing or all that they could lose."""
-        plan, budget = self.plan, self.effort.budget
-        of_nodes = {plan.medium(state): state for state in plan.controls} if self.subject.nodes else {}
-        for state in plan.by_disk() if self.subject.nodes else ():
-            if len(of_nodes) >= budget // 2:
-                break
-            of_nodes.setdefault(plan.medium(state), state)
-        search = plan.search(budget, self.effort.seed)
-        others = (one.state for one in search if one.state.torn or plan.medium(one.state) not in of_nodes)
+        """Mount all states that the budget allows."""
+        search = self.plan.search(self.effort.budget, self.effort.seed)
         _session, rounds = self._begin()
-        _observe_all(rounds, islice(chain(of_nodes.values(), others), budget))
+        _observe_all(rounds, (one.state for one in search))
         rounds.settle()
         self._control_evidence(rounds)
         self.search = search

@@ -51,6 +51,8 @@ def _print_file_system(console: Console, subject: SubjectResult, run: Path) -> N
         print_command(console, run, way.witness, 6)
     line = f"{explored(states)}; {plural(states.mounted, 'mount')}, {seen(subject, 'outcome')}"
     print_indented(console, line, 2, "bob.dim")
+    if subject.tuples is not None:
+        print_indented(console, subject.tuples.words, 2, "bob.dim")
 
 
 def seen(subject: SubjectResult, what: str) -> str:

@@ -7,6 +7,7 @@ from bob.catalogue.probe_files import Probe
 from bob.catalogue.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, CheckPlace, Host
 from bob.catalogue.sets import RowSet
 from bob.crash.caches import CACHES, VOLATILE
+from bob.crash.cuts import CutKind
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
 from bob.options import REQUIRED, Choice, Range, group, option
@@ -26,7 +27,7 @@ WHOLE = (1, 1)  # shard 1 of 1: everything
 
 FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or a TOML file that declares your own.", values.FILE_SYSTEM)
 
-CLUSTER_BUDGET = 12  # a check takes seconds, as all nodes start
+CLUSTER_BUDGET = 60  # a check takes seconds, as all nodes start
 
 NODE_FILE_SYSTEMS: Any = option(
     "--fs",
@@ -230,9 +231,14 @@ class ClusterExploration(Exploration):
 
     budget: int = option(
         "--budget N",
-        "At most about this many checks between two outputs of the client.",
+        "At most about this many checks. Each starts the cluster.",
         Range(1),
         CLUSTER_BUDGET,
+    )
+    cut: CutKind = option(
+        "--cut",
+        "When each node crashes: at any moments that the messages between the nodes allow, or all at one instant.",
+        default=CutKind.ANY,
     )
 
 

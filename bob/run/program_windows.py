@@ -42,7 +42,7 @@ class WindowStore:
         found: dict[int, Looked] = {}
         for place, window in enumerate(case.windows):
             if (known := self.run.checked(self.folder, place)) is not None:
-                found[place] = _looked(case.within(window), window, *known)
+                found[place] = _looked(case.within(window), window.output, *known)
         return found
 
     def keep(self, place: int, looked: Looked) -> None:
@@ -77,14 +77,13 @@ def explore_windows(
     return [known[place] if place in known else windows[place].looked for place in range(len(case.windows))]
 
 
-def _looked(case: ProgramCase, window: Window, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
-    return Looked(window.output, case, observed, checked.answers, checked.count, checked.disagreed)
+def _looked(case: ProgramCase, output: bytes, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
+    return Looked(output, case, observed, checked.answers, checked.count, checked.disagreed)
 
 
-class _WindowJob(Job):
-    """A job that explores one window of a program (the crashes between two outputs), and runs the checker on each tree.
-    If two crash states give the same disk, bob mounts it only once. All windows share the table ``sights``, which has
-    the disks that bob has mounted. When the job is done, ``looked`` has the result."""
+class CheckJob(Job):
+    """A job that runs the checker on each tree that crashes leave after the program has written ``output``. When the
+    job is done, ``looked`` has the result."""
 
     when = " while checking"
     looked: Looked
@@ -93,28 +92,28 @@ class _WindowJob(Job):
         self,
         case: ProgramCase,
         place: int,
-        window: Window,
+        output: bytes,
         request: ProbeRequest,
-        sights: Sights,
         progress: Progress,
-        store: WindowStore | None,
+        store: WindowStore | None = None,
     ) -> None:
         super().__init__(f"{case.work.name}, window {place + 1}")
-        self._case, self._place, self._window, self._request = case, place, window, request
-        self._sights, self._progress, self._store = sights, progress, store
+        self._case, self._place, self._output, self._request = case, place, output, request
+        self._progress, self._store = progress, store
+
+    def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
+        """Return the crash states with their trees, and the case that they belong to."""
+        raise NotImplementedError
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        window, case = self._window, self._case.within(self._window)
-        # A program may see more of a tree than properties are about.
-        effort = replace(self._request.effort, closely=True)
-        observed = explore(agent, case.subject, case.plan, effort, tell, self._sights)
+        case, observed = self.observe(agent, tell)
         checked = CheckerAnswers[int]()
         if agent.is_sound:
             try:
-                _check(agent, case, window, self._request, observed, checked, tell)
+                _check(agent, case, self._output, self._request, observed, checked, tell)
             except (GuestLost, AgentBroken, UsageError) as loss:
                 observed = replace(observed, lost=what_happened(loss, self.when))
-        self.looked = _looked(case, window, observed, checked)
+        self.looked = _looked(case, self._output, observed, checked)
         if not agent.is_sound:
             raise LostGuest(observed.lost)
         if self._store is not None:
@@ -136,10 +135,35 @@ class _WindowJob(Job):
         self._progress.finished(self.title, self._request.budget - self.states)
 
 
+class _WindowJob(CheckJob):
+    """A job that explores one window of a program (the crashes between two outputs), and runs the checker on each tree.
+    If two crash states give the same disk, bob mounts it only once. All windows share the table ``sights``, which has
+    the disks that bob has mounted."""
+
+    def __init__(
+        self,
+        case: ProgramCase,
+        place: int,
+        window: Window,
+        request: ProbeRequest,
+        sights: Sights,
+        progress: Progress,
+        store: WindowStore | None,
+    ) -> None:
+        super().__init__(case, place, window.output, request, progress, store)
+        self._window, self._sights = window, sights
+
+    def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
+        case = self._case.within(self._window)
+        # A program may see more of a tree than properties are about.
+        effort = replace(self._request.effort, closely=True)
+        return case, explore(agent, case.subject, case.plan, effort, tell, self._sights)
+
+
 def _check(
     agent: Agent,
     case: ProgramCase,
-    window: Window,
+    output: bytes,
     request: ProbeRequest,
     observed: Observations,
     checked: CheckerAnswers[int],
@@ -155,14 +179,14 @@ def _check(
     first = {one: easiest(some).shown.state for one, some in of.items() if observed.findings.mounted(one)}
     others = [(one, seen.state) for one in first for seen in of[one] if seen.state != first[one]]
     wanted = min(len(others), max(LEAST_SAMPLED, round(request.audit * len(others))))
-    sample = Random(f"{request.seed} checked {len(window.output)}").sample(others, wanted)
+    sample = Random(f"{request.seed} checked {len(output)}").sample(others, wanted)
     plan, session, batches = case.plan, session_of(agent, case), Batches(BATCH)
 
     def ask(asked: Iterator[tuple[int, CrashState]]) -> None:
         while some := list(islice(asked, batches.size)):
             tell(0)
             began = time.monotonic()
-            checkings = [CheckerRun(plan.composer.delta(state), window.output) for _outcome, state in some]
+            checkings = [CheckerRun(plan.composer.delta(state), output) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), case.work.seconds)
             batches.took(len(some), time.monotonic() - began)
             for (outcome, _state), answer in zip(some, answers, strict=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bob.agent.shared import ROOT
 from bob.answer.answer import Answer
-from bob.answer.result import AskedProgram, Checks, Environment, Result, SubjectResult
+from bob.answer.result import AskedProgram, Checks, ClusterTuples, Environment, Result, SubjectResult
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.catalogue.request import Host, ProbeRequest
@@ -38,6 +38,7 @@ from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.moments import moment_files
 from bob.protocol.unsynced import unsynced
 from bob.run.agents import KeptGuests
+from bob.run.cluster_windows import explore_cluster
 from bob.run.pool import ProgramGuests
 from bob.run.prober import begin, environment_of, note_environment
 from bob.run.program_models import UNKNOWN, Allows, ModelAnswer, allowed_by_models, hold_against, unasked, unpredicted
@@ -261,7 +262,8 @@ class _ProgramRun:
         case, guests = self.cases[number], replace(self.guests, progress=watcher)
         folder = self.run.folder(number, self.program)
         self.run.clear_loss(folder)
-        looked = explore_windows(guests, case, self.asked[number], self.jobs, WindowStore(self.run, folder))
+        store = WindowStore(self.run, folder)
+        looked, tuples = explored_windows(guests, case, self.asked[number], self.jobs, store)
         watcher.lap()
         explaining, said = self._explaining(case.name), case.transcript
         reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
@@ -271,7 +273,8 @@ class _ProgramRun:
         subject, easiest = judge(replace(subject, name=case.name), looked, notes, reliances, _doubts(case))
         subject = as_question(subject) if case.work.is_by_moments else subject
         subject = self._with_witnesses(subject, easiest, number, looked, reliances)
-        self.results[number] = subject = replace(subject, notes=(*subject.notes, *explaining.notes))
+        subject = replace(subject, tuples=tuples, notes=(*subject.notes, *explaining.notes))
+        self.results[number] = subject
         self.save()
         beside = self._explaining(f"{case.name} by models")
         allows = [one.allows for one in self.modelled]
@@ -346,6 +349,16 @@ class _ProgramRun:
             told = with_its_write(way, witness.timeline_of(case, crash.state, causes, writes))
             shown.append(replace(told, witness=path))
         return replace(subject, answers=(replace(subject.answer, ways=tuple(shown)),))
+
+
+def explored_windows(
+    guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int, store: WindowStore
+) -> tuple[list[Looked], ClusterTuples | None]:
+    """Explore the windows of ``case``. If it is a cluster, also return the numbers of its tuples. bob keeps each window
+    in ``store`` as soon as it is done, but does not keep those of a cluster."""
+    if case.subject.nodes:
+        return explore_cluster(guests, case, request, jobs)
+    return explore_windows(guests, case, request, jobs, store), None
 
 
 def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:

@@ -17,7 +17,14 @@ from bob.guest.capacity import check_device, check_jobs
 from bob.judge.question import Trial
 from bob.program.program import Pace, Program
 from bob.run.guest_images import asked_images
-from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
+from bob.run.option_table import (
+    MOST_WITNESSES,
+    ClusterExploration,
+    Exploration,
+    FileSystemOptions,
+    GuestOptions,
+    Questions,
+)
 from bob.run.option_values import ALL, property_names
 from bob.schema import adapt
 from bob.subject import ConfigurationSet, FileSystem, Subject, cluster_of
@@ -94,7 +101,7 @@ def cluster_requests(
     cluster: Program,
     file_systems: Sequence[str],
     options: FileSystemOptions,
-    exploration: Exploration,
+    exploration: ClusterExploration,
     image: str,
     guests: GuestOptions,
     *,
@@ -110,7 +117,7 @@ def cluster_requests(
     completion = exploration.completion
     [image] = asked_images((image,), guests, systems, completion=completion, scheduler=None, progress=progress)
     asked = [request(one, exploration, image, guests.host(None)) for one in made]
-    return [replace(one, only_durable=only_durable) for one in asked]
+    return [replace(one, only_durable=only_durable, cut=exploration.cut) for one in asked]
 
 
 def _cluster(cluster: Program, names: str, options: FileSystemOptions) -> Subject:

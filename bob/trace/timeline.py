@@ -112,7 +112,35 @@ class CallReturned:
     result: int
 
 
-TimelineEvent = BioQueued | BioSent | BioCompleted | Marker | CallReturned
+@dataclass(frozen=True, slots=True)
+class PacketEvent:
+    """An event of a packet between the nodes of a cluster. The kernel knows the packet by the address ``packet`` of its
+    buffer (struct sk_buff). When the buffer is free again, another packet may get the same address."""
+
+    at: Moment
+    packet: str
+
+
+@dataclass(frozen=True, slots=True)
+class PacketSent(PacketEvent):
+    """An event ``net_dev_start_xmit``: the network device ``device`` sends a packet."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class PacketReceived(PacketEvent):
+    """An event ``netif_receive_skb``: the network device ``device`` has received a packet."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class PacketFreed(PacketEvent):
+    """An event ``kfree_skb`` or ``consume_skb``: the kernel does not need the packet any more."""
+
+
+TimelineEvent = BioQueued | BioSent | BioCompleted | Marker | CallReturned | PacketSent | PacketReceived | PacketFreed
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +158,7 @@ _BIO = r"(\d+),(\d+) (\S+) (\d+) \+ (\d+) "
 _QUEUE = re.compile(_BIO + r"\[.*\]")
 _COMPLETE = re.compile(_BIO + r"\[(-?\d+)\]")
 _REMAP = re.compile(_BIO + r"<- \((\d+),(\d+)\) (\d+)")
+_PACKET = re.compile(r"(?:dev=(\S+) )?(?:.* )?skbaddr=([0-9a-fx]+)(?: .*)?")
 _RETURNED = re.compile(r"NR (-?\d+) = (-?\d+)")
 _LOST = re.compile(r"CPU:\d+ \[LOST (?:\d+ )?EVENTS\]")
 _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
@@ -185,6 +214,14 @@ def _event(line: re.Match[str], at: Moment) -> TimelineEvent | None:
         case "sys_exit":
             found = _matched(_RETURNED, body, at)
             return CallReturned(at, pid, int(found[1]), int(found[2]))
+        case "net_dev_start_xmit":
+            found = _matched(_PACKET, body, at)
+            return PacketSent(at, found[2], found[1])
+        case "netif_receive_skb":
+            found = _matched(_PACKET, body, at)
+            return PacketReceived(at, found[2], found[1])
+        case "kfree_skb" | "consume_skb":
+            return PacketFreed(at, _matched(_PACKET, body, at)[2])
         case _ if body.startswith(MARK_PREFIX):  # the event's name is only a symbol, tracing_mark_write
             return Marker(at, body.removeprefix(MARK_PREFIX).rstrip())
     return None

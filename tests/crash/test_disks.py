@@ -89,25 +89,6 @@ def test_a_plan_of_several_disks_counts_them_and_lays_them_end_to_end(case: Case
         assert bytes(image) == medium.content(brute.units_of_all(case.trace, case.model, there))
 
 
-@settings(max_examples=100, deadline=None)
-@given(several())
-def test_states_by_disk_lose_nothing_or_everything_of_each_disk(case: Case) -> None:
-    base = Base(
-        "base", len(case.base), packed([(0, case.base)]), "", "", tuple(512 * n for n in case.trace.device_sectors)
-    )
-    plan = Plan(case.trace, base, case.model)
-    expected = set()
-    for number, point in enumerate(plan.points):
-        of_each = [
-            {(), tuple(n for n in point.pending if case.trace.writes[n].device == disk)}
-            for disk in range(len(case.trace.device_sectors))
-        ]
-        expected |= {(number, frozenset(n for kept in parts for n in kept)) for parts in product(*of_each)}
-    found = [(state.point, frozenset(state.kept)) for state in plan.by_disk()]
-    assert set(found) == expected
-    assert not found[0][1]
-
-
 def mirrored(pairs: int) -> Trace:
     """Each write goes to two mirrors, which flush at different times."""
     writes, flushes = [], []

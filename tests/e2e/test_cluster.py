@@ -19,7 +19,7 @@ from bob.run.replay import replay
 from bob.subject import cluster_of, configuration
 
 pytestmark = [pytest.mark.vm, pytest.mark.long, pytest.mark.usefixtures("warm_guests")]
-FEW = 3  # growth points of each window
+FEW = 12  # checks
 
 
 def toy(*faults: str) -> Program:

@@ -256,19 +256,6 @@ def test_a_power_cut_leaves_what_was_durable_at_each_point_and_bob_looks_at_the_
     assert seen.coverage == States(3, 5, 9, None, 3)
 
 
-def test_states_of_a_cluster_begin_with_nodes_that_lose_nothing_or_everything() -> None:
-    """The sample has one disk, and so one node. No state counts twice."""
-    node = replace(samples.CONFIGURATION, sizes=(samples.BASE.length,))
-    cluster = replace(node, nodes=(node,))
-    seen, _told, plan = explored(FakeAgent(), configuration=cluster)
-    assert seen.coverage == States(9, 5, 9, "sectors", 9)
-    assert {one.state for one in seen.states[: len(plan.controls)]} == set(plan.controls)
-    few, _told, plan = explored(FakeAgent(), budget=4, configuration=cluster)
-    by_disk = {plan.medium(state) for state in plan.by_disk()}
-    assert sum(plan.medium(one.state) in by_disk for one in few.states if not one.state.torn) >= 2
-    assert len(few.states) == len({one.state for one in few.states}) == 4
-
-
 @pytest.mark.usefixtures("one_each")
 def test_what_verdicts_are_controlled_by_is_mounted_and_so_is_what_was_durable_at_each_point() -> None:
     seen, _told, plan = explored(FakeAgent(), predicting=True)

@@ -13,7 +13,7 @@ from bob.errors import UsageError
 from bob.program.folder import CLUSTER
 from bob.program.program import Program, ProgramDocument
 from bob.record.encode import encode_subject
-from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
+from bob.run.option_table import ClusterExploration, FileSystemOptions, GuestOptions
 from bob.run.requests import cluster_requests
 from bob.schema import decode, encode
 from wording import text_with
@@ -36,7 +36,7 @@ def requests(cluster: Program, *file_systems: str, only_durable: bool = True) ->
         cluster,
         file_systems,
         FileSystemOptions(),
-        Exploration(),
+        ClusterExploration(),
         "debian-bookworm",
         GuestOptions(),
         only_durable=only_durable,
@@ -85,14 +85,6 @@ def test_no_two_nodes_have_file_systems_with_one_uuid(tmp_path: Path) -> None:
         found = [re.findall(r"b0b0b0b0-[0-9a-f-]{27}", command) for command in commands]
         assert [len(set(one)) for one in found] == [1, 1, 1]
         assert len({one[0] for one in found}) == 3
-
-
-def test_bob_predicts_nothing_for_a_cluster(tmp_path: Path) -> None:
-    """The reads of three recoveries do not say which of them needed what."""
-    cluster = CLUSTER.load(folder(tmp_path / "mine"))
-    [cut], [every] = (requests(cluster, "ext4", only_durable=only) for only in (True, False))
-    assert (cut.effort.predicting, cut.effort.only_durable) == (False, True)
-    assert (every.effort.predicting, every.effort.only_durable) == (False, False)
 
 
 def test_file_systems_must_be_one_or_one_for_each_node(tmp_path: Path) -> None:

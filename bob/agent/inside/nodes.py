@@ -1,5 +1,7 @@
 """The nodes of a cluster. A node is one member of the cluster: processes in a network of their own, with a disk of
-their own. Node number 2 has the address 10.9.0.12, and the client has 10.9.0.1. A bridge connects them all.
+their own. Node number 2 has the address 10.9.0.12, and the client has 10.9.0.1. A bridge connects them all. The end of
+a packet's way is in the trace by the name of a device: node number 2 has the device "node2", and the client has the
+bridge, "br0".
 
 A script of the client (the cluster's setup, workload or check) runs *beside the nodes*: a shell starts all nodes, waits
 until the cluster is ready, and runs the script. The shell also restarts a cluster that does not answer."""
@@ -16,6 +18,12 @@ from bob.agent.inside.devices import WORK, run_anyhow, write_text
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import ROOT, node_place
 from bob.agent.inside.world import HOME
+
+MESSAGES = {
+    **dict.fromkeys(("net/net_dev_start_xmit", "net/netif_receive_skb"), 'name ~ "node*" || name == "br0"'),
+    **dict.fromkeys(("skb/kfree_skb", "skb/consume_skb"), "0"),
+}
+"""The kernel's events, with filters, that show which packets the nodes and the client sent and got (0: no filter)."""
 
 LOGS, LAUNCHER, READY = f"{WORK}/nodes", f"{WORK}/launch", f"{WORK}/ready"
 NAMESPACES = "/run/netns"
@@ -42,13 +50,13 @@ def bring_up(count: int) -> None:
     if not os.path.exists("/sys/class/net/br0"):
         lines = ["link add br0 type bridge", "addr add 10.9.0.1/24 dev br0", "link set br0 up"]
     for number in range(count):
-        name, address = f"n{number}", f"10.9.0.{10 + number}"
+        name, device, address = f"n{number}", f"node{number}", f"10.9.0.{10 + number}"
         if os.path.exists(f"{NAMESPACES}/{name}"):
             continue
         _ip([], [f"netns add {name}"])
-        lines += [f"link add {name} type veth peer name e0 netns {name}", f"link set {name} master br0 up"]
+        lines += [f"link add {name} type veth peer name {device} netns {name}", f"link set {name} master br0 up"]
         _ip([], lines)
-        _ip(["-n", name], [f"addr add {address}/24 dev e0", "link set e0 up", "link set lo up"])
+        _ip(["-n", name], [f"addr add {address}/24 dev {device}", f"link set {device} up", "link set lo up"])
         lines = []
 
 

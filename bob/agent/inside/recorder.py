@@ -20,6 +20,7 @@ from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, unmount
+from bob.agent.inside.nodes import MESSAGES
 from bob.agent.inside.operations import Operations, perform_all
 from bob.agent.inside.pacing import Neighbour
 from bob.agent.inside.programs import run_setup, run_workload
@@ -187,12 +188,14 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record the program's workload on a copy of the base image ``base``. Afterwards, wait until the disks are quiet.
     The reply is like that of :func:`record`. The timeline also has the returns of system calls that can write to a
-    pipe: the program's output may report that data is durable. The reply's blob ends with the workload's standard
+    pipe: the program's output may report that data is durable. If the program is a cluster, the timeline also has the
+    packets between its nodes. The reply's blob ends with the workload's standard
     output and strace's output, and ``told`` and ``calls`` are their lengths. ``pipe`` is the inode of the pipe that was
     the workload's standard output."""
     del blob
     asked = ScriptsDocument(*work)
-    with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
+    events = {"raw_syscalls/sys_exit": TELLING, **(MESSAGES if subject_from(subject).nodes else {})}
+    with Take(base, subject, manner, events) as recording, ExitStack() as beside:
         recording.assemble()
         recording.mount()
         before = mounts()

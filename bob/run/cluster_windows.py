@@ -1,0 +1,258 @@
+"""Explore a recorded cluster. bob first explores each node's disk alone, like any other disk, and finds the distinct
+trees of files that crashes can leave on it. A *tuple* has a tree for each node, and the client's output before the
+crash. bob starts the whole cluster on some of the possible tuples, and runs the client's checker."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from bob.agent.client import Agent
+from bob.answer.result import ClusterTuples
+from bob.catalogue.request import ProbeRequest
+from bob.crash.coverage import States
+from bob.crash.cuts import CutKind, Cuts, Interval, intervals_of
+from bob.crash.drafts import spread
+from bob.crash.members import ClusterCrash, NodeDisk, node_disks, together
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState, departure
+from bob.crash.tuples import Chosen, PossibleTuples, widest
+from bob.guest.spec import Clock
+from bob.judge.looked import Looked
+from bob.observe.effort import Effort
+from bob.observe.explore import explore
+from bob.observe.observation import OutcomeTable
+from bob.observe.observations import ExploredState, Observations
+from bob.program.transcript import ProgramCase
+from bob.progress import Progress
+from bob.record.recorder import put_program
+from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink, clock_to_check
+from bob.run.program_windows import CheckJob
+from bob.subject import DEFAULT_BUDGET, Subject
+from bob.trace.messages import messages
+from bob.trace.timeline import parse_timeline
+
+
+def explore_cluster(
+    guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int
+) -> tuple[list[Looked], ClusterTuples]:
+    """Explore the crash states of the cluster ``case``, in ``jobs`` guests side by side. Return a result for each
+    output of the client, in the order of the outputs, and the numbers of tuples."""
+    disks = node_disks(case.plan.trace, case.base, case.plan.model)
+    nodes = [_NodeJob(disk, node, request) for disk, node in zip(disks, case.subject.nodes, strict=True)]
+    guests.pool().do_all(JobQueue(Clock.REAL, nodes), min(jobs, len(nodes)))
+    cluster = _Cluster(case, disks, [node.seen for node in nodes], request)
+    chosen = cluster.chosen()
+    windows = cluster.windows(chosen, guests.progress)
+    queue = JobQueue(
+        clock_to_check([case.work]), windows, guests.world(case.work), lambda agent: put_program(agent, case.work)
+    )
+    guests.pool().do_all(queue, min(jobs, len(windows)))
+    return [window.looked for window in windows], cluster.counts(chosen)
+
+
+class _NodeJob(Job):
+    """A job that explores the disk of one node alone. When it is done, ``seen`` has the observations."""
+
+    when = " while exploring a node's disk"
+    seen: Observations
+
+    def __init__(self, disk: NodeDisk, subject: Subject, request: ProbeRequest) -> None:
+        super().__init__(f"node {disk.number}")
+        self._disk, self._subject, self._request = disk, subject, request
+
+    def do(self, agent: Agent, tell: StateSink) -> bool:
+        request = self._request
+        effort = Effort(DEFAULT_BUDGET, request.seed, request.audit, closely=True, only_durable=request.only_durable)
+        # The progress counts checks of the cluster, not mounts.
+        self.seen = explore(agent, self._subject, self._disk.plan, effort, lambda _states: tell(0))
+        if self.seen.died and self.first_loss is None:
+            raise LostGuest(self.seen.lost)
+        return agent.is_sound
+
+
+@dataclass(frozen=True, slots=True)
+class _NodeTrees:
+    """The distinct trees of one node. ``outcomes`` has the number of each tree's observation in ``seen``. ``states``
+    has, for each tree, a crash state of the disk for each interval of moments at which the tree is possible."""
+
+    disk: NodeDisk
+    seen: Observations
+    outcomes: tuple[int, ...]
+    states: tuple[dict[Interval, CrashState], ...]
+
+    @classmethod
+    def of(cls, disk: NodeDisk, seen: Observations) -> "_NodeTrees":
+        found: dict[int, dict[Interval, CrashState]] = {}
+        for one in sorted(seen.states, key=lambda each: departure(each.state)):
+            if one.outcome is not None and seen.findings.mounted(one.outcome):
+                found.setdefault(one.outcome, {}).setdefault(disk.moments(one.state), one.state)
+        kept = [{interval: states[interval] for interval in widest([*states])} for states in found.values()]
+        return cls(disk, seen, tuple(found), tuple(kept))
+
+    def tree_of(self, state: CrashState) -> int | None:
+        """Return the number of the tree that ``state`` leaves, or None if bob does not know it."""
+        whole = self.disk.whole(state)
+        alike = (one for one in self.seen.states if not one.state.torn and self.disk.whole(one.state) == whole)
+        found = next((one.outcome for one in alike), None)
+        return self.outcomes.index(found) if found in self.outcomes else None
+
+
+class _Cluster:
+    """The possible tuples of a recorded cluster, and those that bob chooses to check."""
+
+    def __init__(
+        self, case: ProgramCase, disks: Sequence[NodeDisk], seen: Sequence[Observations], request: ProbeRequest
+    ) -> None:
+        self._case, self._disks, self._request = case, disks, request
+        self._trees = [_NodeTrees.of(disk, one) for disk, one in zip(disks, seen, strict=True)]
+        self._messages = messages(parse_timeline(case.recording.timeline), len(disks))
+        # Without a message there would be no limit to the moments, so an incomplete trace must not count as "any".
+        self._kind = request.cut if self._messages else CutKind.INSTANT
+        cuts = Cuts(len(disks) + 1, self._messages if self._kind is CutKind.ANY else None)
+        intervals = [[tuple(states) for states in node.states] for node in self._trees]
+        self._told = _told(case)
+        self.tuples = PossibleTuples(cuts, intervals, [when for _output, when in self._told], request.seed)
+
+    def chosen(self) -> list[Chosen]:
+        """Return the tuples to check: first the states of the disks before and after all, then power cuts, then the
+        other tuples in the order of :meth:`PossibleTuples.in_order`."""
+        others = iter(()) if self._request.only_durable else self.tuples.in_order()
+        found: dict[Chosen, None] = {}
+        for one in chain(self._ends(), self._power_cuts(), others):
+            found.setdefault(one)
+            if len(found) >= self._request.budget + len(self._ends()):
+                break
+        return list(found)
+
+    def _ends(self) -> list[Chosen]:
+        """Return the tuple before all writes and outputs, and the tuple after all. bob leaves one out if it does not
+        know a tree."""
+        found = []
+        for which, told in ((0, 0), (-1, len(self._told) - 1)):
+            trees = [node.tree_of(node.disk.plan.controls[which]) for node in self._trees]
+            found += [(*(tree for tree in trees if tree is not None), told)] if None not in trees else []
+        return found
+
+    def _power_cuts(self) -> Iterator[Chosen]:
+        """Yield the tuples in which each node has only what was durable at one instant. The instants are those just
+        before a write becomes durable, and just before the client gets its next answer."""
+        instants = {time for disk in self._disks for time in disk.changes} | {when.last for _output, when in self._told}
+        found: dict[Chosen, None] = {}
+        for instant in sorted(instants):
+            trees = [node.tree_of(node.disk.bare(instant)) for node in self._trees]
+            told = next((n for n, (_output, when) in enumerate(self._told) if when.first <= instant <= when.last), None)
+            if told is not None and None not in trees:
+                found.setdefault((*(tree for tree in trees if tree is not None), told))
+        every = list(found)
+        yield from (every[number] for number in spread(len(every)))
+
+    def windows(self, chosen: Sequence[Chosen], progress: Progress) -> list["_TuplesJob"]:
+        """Return a job for each output of the client. It checks those of the tuples ``chosen`` in which this output was
+        the last before the crash."""
+        points = self._case.plan.points
+        first, last = points[0], points[-1]
+        crashes = [self._crash(one) for one in chosen]
+        cuts = [together(self._disks, crash, number) for number, crash in enumerate(crashes, 1)]
+        trace, base, model = self._case.plan.trace, self._case.base, self._case.plan.model
+        plan = Plan(trace, base, model, [first, *(point for point, _state in cuts), last])
+        # The plan's own controls have the trees before and after all calls, which explain what calls changed.
+        ends = dict(zip(self._ends(), plan.controls, strict=False)) if len(self._ends()) == len(plan.controls) else {}
+        states = [ends.get(one, state) for one, (_point, state) in zip(chosen, cuts, strict=True)]
+        found, chunks = self._joined(chosen)
+        case = replace(self._case, plan=plan)
+        made: list[_TuplesJob] = []
+        left = 0  # possible tuples after outputs for which none was chosen
+        for told, (output, _when) in reversed(list(enumerate(self._told))):
+            mine = [number for number, one in enumerate(chosen) if one[-1] == told]
+            if not mine:
+                left += self.tuples.possible_after(told)
+                continue
+            seen = tuple(ExploredState(states[number], place) for place, number in enumerate(mine))
+            possible, left = self.tuples.possible_after(told) + left, 0
+            is_all = len(mine) == possible and all(node.seen.coverage.exhaustive for node in self._trees)
+            coverage = States(len(mine), possible, possible, "writes" if is_all else None)
+            table = OutcomeTable([found[number] for number in mine], chunks)
+            observed = Observations(seen, table, coverage, self._lost, final=True)
+            made.insert(0, _TuplesJob(case, told, output, observed, self._request, progress))
+        return made
+
+    @property
+    def _lost(self) -> str | None:
+        return next((node.seen.lost for node in self._trees if node.seen.lost), None)
+
+    def _crash(self, chosen: Chosen) -> ClusterCrash:
+        intervals = intervals_of(self.tuples.cuts, self.tuples.states, chosen)
+        moments = self.tuples.cuts.cut(intervals)[: len(self._disks)]
+        each = zip(self._trees, chosen, intervals, strict=False)
+        return ClusterCrash(moments, tuple(node.states[tree][when] for node, tree, when in each))
+
+    def _joined(self, chosen: Sequence[Chosen]) -> tuple[list[str], list[bytes]]:
+        """Return the trees of all nodes together, one for each of ``chosen``, as an :class:`OutcomeTable` has them. The
+        tree of node number 2 is below /n2."""
+        chunks: list[bytes] = []
+        trees: list[list[dict[str, object]]] = []
+        for number, node in enumerate(self._trees):
+            tables = node.seen.findings
+            trees.append([_below(f"/n{number}", tables.found[one], len(chunks)) for one in node.outcomes])
+            chunks += tables.chunks
+        root = {"/": {"kind": "directory"}}
+        found = []
+        for one in chosen:
+            tree: dict[str, object] = {**root}
+            for of_node, place in zip(trees, one, strict=False):
+                tree |= of_node[place]
+            found.append(json.dumps({"error": None, "repaired": False, "tree": tree}))
+        return found, chunks
+
+    def counts(self, chosen: Sequence[Chosen]) -> ClusterTuples:
+        trees = tuple(len(node.outcomes) for node in self._trees)
+        is_known = all(node.seen.coverage.exhaustive for node in self._trees)
+        return ClusterTuples(
+            cut=self._kind.value,
+            messages=len(self._messages),
+            trees=trees,
+            possible=self.tuples.possible,
+            checked=len(chosen),
+            are_all_trees=is_known,
+        )
+
+
+def _below(place: str, outcome: str, chunks: int) -> dict[str, object]:
+    """Return the tree in ``outcome`` (JSON) below the path ``place``. Its contents have the numbers from ``chunks``
+    on."""
+    tree = json.loads(outcome)["tree"]
+    found: dict[str, object] = {}
+    for path, entry in tree.items():
+        moved = dict(entry)
+        if "content" in moved:
+            moved["content"] = [number + chunks for number in moved["content"]]
+        if "xattrs" in moved:
+            moved["xattrs"] = {name: number + chunks for name, number in moved["xattrs"].items()}
+        found[place if path == "/" else place + path] = moved
+    return found
+
+
+def _told(case: ProgramCase) -> list[tuple[bytes, Interval]]:
+    """Return the client's outputs so far, and the moments between the last of these outputs and the next one."""
+    return [(window.output, Interval(window.trace.start.time, window.trace.end.time)) for window in case.windows]
+
+
+class _TuplesJob(CheckJob):
+    """A job that checks tuples after one output of the client."""
+
+    def __init__(
+        self,
+        case: ProgramCase,
+        place: int,
+        output: bytes,
+        observed: Observations,
+        request: ProbeRequest,
+        progress: Progress,
+    ) -> None:
+        super().__init__(case, place, output, request, progress)
+        self._observed = observed
+
+    def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
+        del agent, tell
+        return self._case, self._observed

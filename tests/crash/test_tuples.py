@@ -1,0 +1,63 @@
+"""The tuples of a cluster: each possible one comes once, those with few nodes behind first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bob.crash.cuts import Cuts, Interval, intervals_of, possible_tuples
+from bob.crash.tuples import PossibleTuples, widest
+
+from .test_cuts import LAST, MESSAGES, NODES, STATES, consistent, interval
+
+TREES = st.tuples(*[STATES] * (NODES - 1))
+ENDS = st.lists(st.integers(1, LAST), max_size=2, unique=True)
+
+
+def outputs(ends: Sequence[int]) -> list[Interval]:
+    """The moments between outputs at the times ``ends``."""
+    edges = [0, *sorted(ends), LAST + 1]
+    return [Interval(one, other - 1) for one, other in pairwise(edges)]
+
+
+@given(MESSAGES, TREES, ENDS, st.integers())
+def test_each_possible_tuple_comes_once_with_few_nodes_behind_first(
+    messages: list[tuple[int, int, int, int]] | None,
+    trees: tuple[list[list[Interval]], ...],
+    ends: list[int],
+    seed: int,
+) -> None:
+    cuts, told = Cuts(NODES, messages), outputs(ends)  # type: ignore[arg-type]
+    tuples = PossibleTuples(cuts, trees, told, seed)
+    expected = set(possible_tuples(cuts, [*trees, [[one] for one in told]]))
+    found = list(tuples.in_order())
+    assert len(found) == len(set(found)) == tuples.possible
+    assert set(found) == expected
+    assert [len(tuples.behind(one)) for one in found] == sorted(len(tuples.behind(one)) for one in found)
+    assert tuples.possible == sum(tuples.possible_after(number) for number in range(len(told)))
+
+
+@given(MESSAGES, TREES, ENDS)
+def test_the_moments_of_a_tuple_are_a_consistent_cut(
+    messages: list[tuple[int, int, int, int]] | None, trees: tuple[list[list[Interval]], ...], ends: list[int]
+) -> None:
+    cuts, states = Cuts(NODES, messages), [*trees, [[one] for one in outputs(ends)]]  # type: ignore[arg-type]
+    every = set(consistent(messages))  # type: ignore[arg-type]
+    for chosen in possible_tuples(cuts, states):
+        intervals = intervals_of(cuts, states, chosen)
+        cut = cuts.cut(intervals)
+        assert cut in every
+        for node, (one, moment) in enumerate(zip(intervals, cut, strict=True)):
+            assert one.first <= moment <= one.last and one in states[node][chosen[node]]
+
+
+@given(st.lists(interval(), max_size=8))
+def test_the_widest_intervals_have_the_moments_of_all(intervals: list[Interval]) -> None:
+    few = widest(intervals)
+    assert list(few) == sorted(few) and set(few) <= set(intervals)
+    for one in intervals:
+        assert any(other.first <= one.first and one.last <= other.last for other in few)
+    assert not any(a != b and a.first <= b.first and b.last <= a.last for a in few for b in few)
