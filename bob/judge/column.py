@@ -241,14 +241,13 @@ class Column:
 
     def _promises(self, cells: Sequence[Answer]) -> Iterator[str]:
         """Yield a sentence for each promise about crashes that a layer (a device-mapper or md device) of the
-        configuration makes. The sentence says whether the layer keeps the promise. A row of the table tests each
-        promise. Promises whose row was not requested are left out."""
-        verdicts = {cell.name: cell.verdict for cell in cells}
+        configuration makes. The sentence says whether the layer keeps the promise, as far as bob has seen. A row of the
+        table tests each promise. Promises whose row was not requested are left out."""
+        told = {cell.name: cell for cell in cells}
         for layer, promise in promises(self._configuration.layers):
-            if promise.row in verdicts:
-                verdict = verdicts[promise.row]
-                said = {Verdict.HOLDS: "keeps", Verdict.FAILS: "breaks"}.get(verdict, "may keep")
-                yield f"{layer} {said} its promise ({promise.row}): {promise.says} ({promise.source})"
+            if promise.row in told:
+                said = _promised(f"its promise ({promise.row})", told[promise.row])
+                yield f"{layer} {said}: {promise.says} ({promise.source})"
 
     def _beside(self) -> Iterator[Answer]:
         """Yield the answers without a row in the table: about crash states that do not mount, and about warnings and
@@ -273,6 +272,15 @@ class Column:
 
     def _witness(self, showing: ShownState, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
         return witness.write(showing, environment=self._environment, writes=writes)
+
+
+def _promised(promise: str, answer: Answer) -> str:
+    """Return in words whether a layer keeps ``promise``. If it does, these are words about the crash states that bob
+    explored and could mount."""
+    if answer.verdict is not Verdict.HOLDS:
+        return f"{'breaks' if answer.verdict is Verdict.FAILS else 'may keep'} {promise}"
+    hidden = answer.states.unmountable
+    return f"keeps {promise} in all explored crash states" + (f" that mount; {compact(hidden)} do not" * bool(hidden))
 
 
 def _of_depth(depth: int, parts: Sequence[States]) -> str:

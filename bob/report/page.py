@@ -9,8 +9,8 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from bob.answer.answer import Answer, ByRecording, Way
-from bob.answer.mostly_unknown import notes_of
 from bob.answer.result import SubjectResult
+from bob.answer.unseen import notes_of
 from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError

@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from bob.answer.answer import Answer
-from bob.answer.mostly_unknown import notes_of
 from bob.answer.result import Result, Run, SubjectResult
+from bob.answer.unseen import notes_of
 from bob.claim.verdict import Verdict
 from bob.report.answers import held
 from bob.report.comparison.compare import Cell, Comparison, Kind

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.answer.answer import Answer
-from bob.answer.mostly_unknown import notes_of
 from bob.answer.result import Finding, Result, SubjectResult
+from bob.answer.unseen import notes_of
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
 from bob.observe.observations import TroubleKind

@@ -11,14 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import samples_of_runs as samples
-from bob.answer.mostly_unknown import notes_of
+from bob.answer.answer import Answer, ClaimWords
+from bob.answer.unseen import notes_of
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.verdict import Verdict
+from bob.crash.coverage import States
 from bob.crash.state import CrashState, departure
 from bob.judge.column import Column
 from bob.observe.observations import ExploredState, MixedStates, Observations, StateTrouble
 from bob.observe.unknown_torn import CauseCount, TornCause
 from bob.schema import decode
+from bob.subject import configuration
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from wording import text_with
@@ -107,3 +110,20 @@ def test_mixtures_and_causes_reach_the_table() -> None:
         assert cell.states.explored_torn == 2**66 + 3
     [note] = set(notes_of(result)) - set(result.notes)
     assert text_with(note, "overwrite-any", "single-sector-overwrite", "(natural), where recovery reads torn metadata")
+
+
+def test_a_promise_is_kept_only_where_somebody_looked() -> None:
+    column = Column(configuration("ext4", on="raid5"), (), {"mkfs_version": ""}, lambda *_: "")
+    kept = Answer(ClaimWords("property", "untouched"), Verdict.HOLDS, States(4, 8, 2**80))
+    for states, verdict, words in (
+        (kept.states, Verdict.HOLDS, "raid5 keeps its promise (untouched) in all explored crash states: md by"),
+        (
+            replace(kept.states, unmountable=2**75),
+            Verdict.HOLDS,
+            "raid5 keeps its promise (untouched) in all explored crash states that mount; 2^75 do not: md by",
+        ),
+        (kept.states, Verdict.FAILS, "raid5 breaks its promise (untouched): md by"),
+        (kept.states, Verdict.UNKNOWN, "raid5 may keep its promise (untouched): md by"),
+    ):
+        notes = column.result([replace(kept, states=states, verdict=verdict)]).notes
+        assert [note.startswith(words) for note in notes if "promise" in note] == [True]

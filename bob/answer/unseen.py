@@ -1,5 +1,6 @@
-"""Notes about properties that have the verdict HOLDS, although bob explored less than half of their torn crash states.
-A result does not store these notes. Each report computes them, because the numbers change when results are merged."""
+"""Notes about properties that have the verdict HOLDS, although bob did not see many crash states. It explored less than
+half of the torn ones, or some on layers do not mount. A result does not store these notes. Each report computes them,
+because the numbers change when results are merged."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,11 +9,28 @@ from bob.answer.answer import Answer, ByRecording
 from bob.answer.result import SubjectResult
 from bob.claim.verdict import Verdict
 from bob.observe.unknown_torn import TornCause
+from bob.text import compact
+
+HIDDEN = "crash states that do not mount, so that nobody sees whether data is lost there"
 
 
 def notes_of(subject: SubjectResult) -> tuple[str, ...]:
-    """Return the notes of ``subject``, and then notes about torn states that bob did not explore."""
-    return (*subject.notes, *mostly_unknown(subject.answers))
+    """Return the notes of ``subject``, and then notes about crash states that bob did not see."""
+    return (*subject.notes, *hidden(subject), *mostly_unknown(subject.answers))
+
+
+def hidden(subject: SubjectResult) -> Iterator[str]:
+    """Yield a note if answers about a file system on layers have the verdict HOLDS, but some crash states do not mount.
+    A layer may have lost the data of such a state, and nobody can look."""
+    if not subject.stack:
+        return
+    counts = [
+        f"{compact(one.states.unmountable)} for {one.name}"
+        for one in subject.answers
+        if one.verdict is Verdict.HOLDS and one.states.unmountable
+    ]
+    if counts:
+        yield f"{HIDDEN}: {', '.join(counts)}"
 
 
 def mostly_unknown(answers: Sequence[Answer]) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Which recording has the torn states that bob did not explore, in notes about properties that hold."""
+"""Which recording has the torn states that bob did not explore, and how many crash states of layers do not mount, in
+notes about properties that hold."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from inline_snapshot import snapshot
 
 from bob.answer.answer import Answer, ByRecording, ClaimWords
 from bob.answer.merge import merged
-from bob.answer.mostly_unknown import mostly_unknown, notes_of
 from bob.answer.result import Environment, Result, Run, SubjectResult
+from bob.answer.unseen import HIDDEN, hidden, mostly_unknown, notes_of
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.device import DeviceModel, DeviceModelDocument
@@ -99,3 +100,15 @@ def test_a_merged_result_has_notes_about_its_own_numbers() -> None:
     failing = of(answer("a", replace(small, verdict=Verdict.FAILS), verdict=Verdict.FAILS))
     [fails] = merged([lots[0], failing], failing.run).subjects
     assert notes_of(fails) == ("a note",)
+
+
+def test_a_property_of_layers_does_not_hold_without_a_word_about_states_that_do_not_mount() -> None:
+    def one(name: str, hidden: int, verdict: Verdict = Verdict.HOLDS) -> Answer:
+        return Answer(ClaimWords("property", name), verdict, States(4, 8, 2**80, unmountable=hidden))
+
+    answers = (one("untouched", 2**75), one("a", 3), one("b", 0), one("c", 5, Verdict.FAILS))
+    stacked = SubjectResult("ext4 on raid5", "ext4", answers=answers, stack="raid5")
+    assert list(hidden(stacked)) == [f"{HIDDEN}: 2^75 for untouched, 3 for a"]
+    assert notes_of(stacked)[-1].startswith(HIDDEN)
+    assert not list(hidden(replace(stacked, stack="")))
+    assert not list(hidden(replace(stacked, answers=answers[2:])))
