@@ -1,7 +1,6 @@
 """The checks of ``bob doctor``. They find out whether this machine can run a *probe*: an experiment that crashes a file
 system in a guest (a virtual machine)."""
 
-import os
 import platform
 import pwd
 import shutil
@@ -17,6 +16,7 @@ from bob.catalogue.request import DEFAULT_IMAGE
 from bob.errors import BobError
 from bob.guest.capacity import check_jobs
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
+from bob.image.failure import VARIABLE, why_unreachable
 from bob.image.tree import depmod
 from bob.run.agents import check_image
 from bob.sandbox import bubblewrap
@@ -111,7 +111,7 @@ def _user() -> Check:
 
 def _libvirt() -> Iterator[Check]:
     try:
-        from bob.guest.driver import connect, disconnect
+        from bob.guest.driver import connect, disconnect, why_no_guest
         from bob.guest.network import choose_network
         from bob.guest.root import Root
     except ImportError as error:
@@ -124,7 +124,10 @@ def _libvirt() -> Iterator[Check]:
     except BobError as error:
         yield _missing("libvirt", error.message, error.hint)
         return
+    why_not = why_no_guest(connection)
     disconnect(connection, uri)
+    if why_not is not None:
+        yield _missing("guest", f"QEMU does not start: {why_not}", "a container may forbid it; see its log")
     yield Check("libvirt", Health.OK, f"{versions.libvirt}, inside bob (no daemon), runs QEMU {versions.qemu}")
     yield _accelerator(f"QEMU {versions.qemu}, libvirt {versions.libvirt}")
     network = choose_network()
@@ -145,7 +148,7 @@ def _accelerator(versions: str) -> Check:
 
 class _NotTried(Exception):
     """The error that ends the choice of an accelerator (KVM or TCG) when only a boot would show whether KVM works. bob
-    doctor boots no guest."""
+    doctor boots no kernel."""
 
 
 def _not_now() -> bool:
@@ -165,12 +168,23 @@ def _folder(name: str, folder: Path, needed: int, hint: str) -> Check:
 
 def _builders(*, needed: bool) -> Iterator[Check]:
     state = Health.MISSING if needed else Health.NOTE
-    programs = mmdebstrap.PROGRAMS if os.geteuid() == 0 else mmdebstrap.PROGRAMS | mmdebstrap.USER_PROGRAMS
-    for program, package in programs.items():
+    for program, package in mmdebstrap.programs().items():
         yield _installed(program, shutil.which(program), state, "needed to build guest images", package)
+    yield from _build(needed=needed)
     yield _installed("depmod", depmod(), Health.NOTE, "needed for --kernel-tree", "kmod")
     keys = str(mmdebstrap.KEYRING) if mmdebstrap.KEYRING.exists() else None
     yield _installed("Debian's keys", keys, state, "needed to build guest images", "debian-archive-keyring")
+
+
+def _build(*, needed: bool) -> Iterator[Check]:
+    """Try what a build of the image needs of this machine. If there is an image, the network is not tried."""
+    mode = mmdebstrap.build_mode()
+    yield Check("image builds", Health.OK, mode.value)
+    name = settings().image
+    suite = load_recipe(name if name in recipe_names() else DEFAULT_IMAGE).suite
+    if needed and (why := why_unreachable(suite)) is not None:
+        hint = f"is there a network? {VARIABLE} sets another mirror, http_proxy a proxy"
+        yield _missing("Debian's mirror", why, hint)
 
 
 def _installed(name: str, path: str | None, state: Health, use: str, package: str) -> Check:

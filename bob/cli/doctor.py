@@ -28,7 +28,7 @@ class DoctorDocument(Document, frozen=True, tag_field="schema", tag="bob.doctor/
 def doctor(json_file: Path | None = table.JSON) -> Exit:
     """Check everything that a probe needs, and say how to get what is missing.
 
-    A `note` is about something that bob can do without, or will make itself. No guest is started.
+    A `note` is about something that bob can do without, or will make itself. A guest starts for a moment.
 
     \b
     Examples:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 # libvirt reads this variable on import. Without it, the driver inside this process logs to bob's standard error.
 os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
@@ -52,6 +53,21 @@ def connect(uri: str) -> tuple[Any, Versions]:
             return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
         except LibvirtError as error:
             raise _explain(uri, str(error)) from error
+
+
+def why_no_guest(connection: Any) -> str | None:
+    """Return why QEMU does not start on this machine. Return None if it does: a guest of 64 MiB without a kernel starts
+    for a moment, and executes nothing."""
+    identity = uuid4()
+    domain = f"""<domain type='qemu'>
+      <name>bob-{identity.hex[:8]}</name><uuid>{identity}</uuid><memory unit='MiB'>64</memory>
+      <vcpu cpuset='{min(os.sched_getaffinity(0))}'>1</vcpu><os><type arch='x86_64' machine='pc'>hvm</type></os>
+      <devices><controller type='usb' model='none'/><memballoon model='none'/></devices></domain>"""
+    try:
+        connection.createXML(domain, libvirt.VIR_DOMAIN_START_PAUSED).destroy()
+    except LibvirtError as error:
+        return " ".join(str(error).split())
+    return None
 
 
 def open_any(uri: str | None) -> Any:

@@ -17,7 +17,7 @@ from bob.errors import ImageError, UsageError
 from bob.image import cache, mmdebstrap
 from bob.image.cache import MODULES, OWN, Image, find, images_folder, installed, locked
 from bob.image.kernel import vmlinux
-from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe, recipe_names
+from bob.image.recipe import GUEST_FILES, PACK_SCRIPTS, Recipe, load_recipe, recipe_names
 
 _SCRATCH_PREFIX = "bob-image-"
 
@@ -84,7 +84,7 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
     hooks = [
         'mkdir "$1/.bob"',
         *(f"upload {shlex.quote(str(path))} /.bob/{name}" for path, name in inputs.items()),
-        PACK_SCRIPT.read_text(),
+        mmdebstrap.joined(*(path.read_text() for path in PACK_SCRIPTS)),
         *(f"download /.bob/{name} {shlex.quote(str(part / name))}" for name in outputs),
     ]
     environment = {

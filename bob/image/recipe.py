@@ -15,7 +15,8 @@ DECLARATION = "image.toml"
 #: The recipe's other files, which all go into the guest.
 GUEST_FILES = ("fstab", "init", "initramfs-init", "sshd_config")
 
-PACK_SCRIPT = Path(__file__).with_name("pack.sh")  # runs inside the new root
+#: They run one behind the other in a new root: what makes it a guest's root, and what makes a disk of it.
+PACK_SCRIPTS = tuple(Path(__file__).with_name(name) for name in ("pack.sh", "disk.sh"))
 
 BUILDER_FORMAT = 1  # increased when the builder makes another image of the same recipe
 
@@ -56,7 +57,7 @@ class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
     """The declaration of a guest image. A package written as PACKAGE/SUITE comes from one of ``more_suites``. ``files``
     maps the names of the files in the recipe's folder to their contents. If ``image.toml`` names another recipe in its
     line ``like``, ``files`` also contains the files of that other recipe. The recipe's key is a digest of ``files``, of
-    the script pack.sh and of the number BUILDER_FORMAT."""
+    the scripts PACK_SCRIPTS and of the number BUILDER_FORMAT."""
 
     name: str
     files: Mapping[str, bytes]
@@ -65,7 +66,7 @@ class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
     def key(self) -> str:
         parts = {f"recipe/{name}": content for name, content in self.files.items()}
         parts["builder/format"] = str(BUILDER_FORMAT).encode()
-        parts["builder/pack.sh"] = PACK_SCRIPT.read_bytes()
+        parts["builder/pack.sh"] = b"".join(path.read_bytes() for path in PACK_SCRIPTS)
         digest = hashlib.sha256()
         for name in sorted(parts):
             digest.update(f"{name} {len(parts[name])}\n".encode())

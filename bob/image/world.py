@@ -20,10 +20,12 @@ _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _UNKNOWN = re.compile(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate")
 _UNMET = re.compile(r"^The following packages have unmet dependencies:\n((?: .+\n)+)", re.MULTILINE)
 _MOST_UNMET = 4  # lines of apt's output that an error quotes
-_PACK = """
+_CLEAN = """
 cd "$1"
 rm -rf var/cache/apt var/lib/apt/lists usr/share/doc usr/share/man usr/share/info usr/share/locale
 mkdir -p .bob var/cache/apt var/lib/apt/lists
+"""
+_DISK = """\
 mkfs.erofs --quiet --preserve-mtime -x-1 --exclude-path=.bob --exclude-regex='^(dev|proc|sys|run|tmp)/.+' \\
     .bob/world.erofs .
 """
@@ -40,7 +42,7 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
             raise UsageError(f"invalid Debian package name {package!r}", hint="expected a name such as 'lmdb-utils'")
     recipe = load_recipe(image.name.partition(OWN)[0])
     wanted = sorted({*packages, *ALWAYS})
-    text = "\0".join((str(FORMAT), _PACK, recipe.suite, recipe.architecture, *wanted))
+    text = "\0".join((str(FORMAT), _CLEAN + _DISK, recipe.suite, recipe.architecture, *wanted))
     folder = images_folder().parent / "worlds" / f"{recipe.suite}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     disk = folder / "world.erofs"
     if disk.is_file():
@@ -64,7 +66,7 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
 
 def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, progress: Callable[[str], None]) -> None:
     log = part.with_name(f"{part.name.strip('.')}.log")
-    hooks = (_PACK, f"download /.bob/world.erofs {shlex.quote(str(part / 'world.erofs'))}")
+    hooks = (mmdebstrap.joined(_CLEAN, _DISK), f"download /.bob/world.erofs {shlex.quote(str(part / 'world.erofs'))}")
     try:
         mmdebstrap.run(recipe, packages, hooks, {"TMPDIR": str(scratch)}, log, progress)
     except ImageError:

@@ -555,7 +555,7 @@ def step(text: str, checkout: Path, **variables: str) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize("code", [0, 1, 3, 6])
 def test_the_steps_of_the_action(checkout: Path, tmp_path: Path, code: int) -> None:
-    run, show = steps()
+    _key, run, show = steps()
     asked = "probe --fs ext4  --mkfs-opts '-O ^has_journal' --expect \"a $b `c`.json\"\n"
     assert step(run, checkout, BOB_ARGUMENTS=asked, CODE=str(code)).returncode == code
     words = ("probe", "--fs", "ext4", "--mkfs-opts", "-O ^has_journal", "--expect", "a $b `c`.json")
@@ -567,8 +567,37 @@ def test_the_steps_of_the_action(checkout: Path, tmp_path: Path, code: int) -> N
     assert (tmp_path / "summary").read_text() == expected
 
 
+def test_the_cache_of_the_action_ends_with_the_recipe_and_with_the_month(tmp_path: Path) -> None:
+    key, _run, _show = steps()
+    parts = {"guest-images/debian-bookworm/image.toml", "guest-images/debian-bookworm/init", "bob/image/pack.sh"}
+    names = []
+    for changed in (None, *sorted(parts)):
+        checkout = tmp_path / str(len(names))
+        for part in parts:
+            (checkout / part).parent.mkdir(parents=True, exist_ok=True)
+            (checkout / part).write_text(f"{part} {part == changed}")
+        (checkout / "docs/ci").mkdir(parents=True)
+        assert step(key, checkout, GITHUB_OUTPUT=str(checkout / "output")).returncode == 0
+        names.append((checkout / "output").read_text())
+    assert len(set(names)) == len(parts) + 1
+    assert all(re.fullmatch(r"key=bob-images-[0-9a-f]{16}-\d{4}-\d\d\n", name) for name in names)
+
+
+def test_gitlab_takes_no_image_of_last_month(tmp_path: Path) -> None:
+    [line] = re.findall(r"^    - (month=.*)$", (ROOT / "docs/results.md").read_text(), flags=re.M)
+    images = tmp_path / ".cache/bob/images"
+    subprocess.run(["bash", "-euc", line], cwd=tmp_path, check=True)
+    (images / "image").touch()
+    subprocess.run(["bash", "-euc", line], cwd=tmp_path, check=True)
+    [month] = images.glob("20??-??")
+    assert (images / "image").exists()
+    month.rename(images / "2020-01")
+    subprocess.run(["bash", "-euc", line], cwd=tmp_path, check=True)
+    assert [path.name for path in images.iterdir()] == [month.name]
+
+
 def test_where_nothing_was_found_nothing_is_shown(checkout: Path, tmp_path: Path) -> None:
-    _run, show = steps()
+    *_before, show = steps()
     assert step(show, checkout).returncode == 0
     assert not (tmp_path / "calls").exists()
 

@@ -22,12 +22,13 @@ NAMES = {"mmdebstrap", "mkfs.erofs", "cpio", "ssh-keygen", "Debian's keys"}
 
 @pytest.fixture(autouse=True)
 def no_libvirt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """libvirt is there."""
+    """libvirt is there, and Debian's mirror."""
 
     def libvirt() -> Iterator[Check]:
         yield Check("libvirt", Health.OK, "9.0.0")
 
     monkeypatch.setattr(checks, "_libvirt", libvirt)
+    monkeypatch.setattr(checks, "why_unreachable", lambda _suite: None)
 
 
 def found() -> dict[str, Check]:
@@ -176,6 +177,17 @@ def built(bob: Bob) -> Path:
     recipe = load_recipe(NAME)
     key = image_key(recipe.key, KERNEL, {})
     return put(image_folder(NAME, key), key, recipe=recipe.key)
+
+
+def test_where_the_mirror_is_out_of_reach_no_probe_can_build(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "why_unreachable", lambda suite: f"no way to {suite}")
+    check = found()["Debian's mirror"]
+    assert (check.state, check.found) == (Health.MISSING, "no way to bookworm")
+
+
+def test_who_has_the_image_needs_no_mirror(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "why_unreachable", lambda suite: f"no way to {suite}")
+    assert "Debian's mirror" not in found()
 
 
 def test_list_without_images(bob: Bob) -> None:
