@@ -75,7 +75,8 @@ class Way:
 
     For programs, ``told`` is the program's output before the crash that the witness shows (one character for each
     byte). ``trees`` counts the distinct trees of files. ``relied_on`` lists what the program relied on. The first item
-    is the one that most trees lack.
+    is the one that most trees lack. For clusters, ``behind`` has the nodes that are behind in the witness's crash
+    (:mod:`bob.crash.tuples`); no explored crash of this kind has fewer of them. Otherwise it is None.
 
     For models, a state is a tree, and ``step`` names the kind of crash that first left such a tree
     (:class:`bob.apm.model_states.CrashStage`). ``crossed`` maps the name of each real file system to the :class:`Cross`
@@ -92,6 +93,17 @@ class Way:
     relied_on: tuple[ReliedOn, ...] = ()
     step: str = ""
     crossed: Mapping[str, Cross] = field(default_factory=dict, hash=False)
+    behind: tuple[int, ...] | None = None
+
+    @property
+    def behind_words(self) -> str:
+        """Say in words which nodes are behind; empty if the program is no cluster."""
+        if self.behind is None:
+            return ""
+        if not self.behind:
+            return "no node has to keep an old tree for that"
+        nodes, verb = " and ".join(f"n{node}" for node in self.behind), "keeps" if len(self.behind) == 1 else "keep"
+        return f"it is enough that {nodes} {verb} an old tree"
 
     @property
     def output(self) -> bytes:

@@ -123,6 +123,8 @@ class ClusterTuples:
     possible: Count
     checked: int
     are_all_trees: bool
+    rules: tuple[str, ...] = ()
+    set_aside: Count = 0
 
     @property
     def words(self) -> str:
@@ -131,9 +133,11 @@ class ClusterTuples:
         )
         trees = ", ".join(map(str, self.trees))
         are_all = "and no others" if self.are_all_trees else "perhaps also others"
+        rules = f"; the rules {', '.join(self.rules)} set {self.set_aside:,} of them aside" if self.rules else ""
         return (
-            f"checked {self.checked:,} of {self.possible:,} combinations of trees and output that crashes of the nodes "
-            f"{at} can leave; the nodes have {trees} distinct trees, {are_all}"
+            f"checked {self.checked:,} of {'' if self.are_all_trees else 'at least '}{self.possible:,} combinations of "
+            f"trees and output that crashes of the nodes {at} can leave{rules}; the nodes have {trees} distinct trees, "
+            f"{are_all} without torn writes"
         )
 
 

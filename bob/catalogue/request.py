@@ -68,7 +68,8 @@ class ProbeRequest:
     that these crashes leave, and crashes the recovery of those. If ``by_cause`` is True, the result also lists
     findings: groups of violations that have the same cause. ``pace`` says how fast a program under test runs while bob
     records it. If ``only_durable`` is True, bob tries only crash states that lack every write that was not durable when
-    the crash came. ``cut`` says which moments of a cluster's nodes belong together."""
+    the crash came. ``cut`` says which moments of a cluster's nodes belong together. If
+    ``by_rules`` is True, bob leaves out what the cluster's rules set aside."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -86,6 +87,7 @@ class ProbeRequest:
     pace: Pace = Pace.UNDISTURBED
     only_durable: bool = False
     cut: CutKind = CutKind.ANY
+    by_rules: bool = True
 
     @property
     def effort(self) -> Effort:
@@ -139,6 +141,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
     pace: Pace = Pace.UNDISTURBED
     only_durable: bool = False
     cut: CutKind = CutKind.ANY
+    by_rules: bool = True
 
     @classmethod
     def of_request(cls, request: ProbeRequest) -> RequestDocument:

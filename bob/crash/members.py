@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
+from bob.crash.cubes import Cube
 from bob.crash.cuts import Interval
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
@@ -37,9 +38,28 @@ class NodeDisk:
         lost = (time for index, time in enumerate(self._since) if time is not None and index not in whole)
         return Interval(max(first, trace.start.time), min(min(lost, default=trace.end.time + 1) - 1, trace.end.time))
 
+    def moments_of(self, cube: Cube) -> Interval | None:
+        """Return the moments at which a crash can leave some state of ``cube``, or None if there are none. They are one
+        interval: at any of these moments, the state with the durable writes and ``cube.kept`` is legal."""
+        trace = self.plan.trace
+        first = max((trace.writes[n].submitted.time for n in _bits(cube.kept)), default=0)
+        lost = (time for n in _bits(cube.lost) if (time := self._since[n]) is not None)
+        last = min(min(lost, default=trace.end.time + 1) - 1, trace.end.time)
+        found = Interval(max(first, trace.start.time), last)
+        return found if found.first <= found.last and not cube.kept & cube.lost else None
+
+    def state_at(self, cube: Cube, moment: int) -> CrashState:
+        """Return a state of ``cube`` that is legal at ``moment``, one of :meth:`moments_of`."""
+        number = self._point(moment)
+        durable = set(self.plan.points[number].durable)
+        return CrashState(number, tuple(n for n in _bits(cube.kept) if n not in durable))
+
     def bare(self, moment: int) -> CrashState:
         """Return the state of a crash at ``moment`` that leaves only the durable writes."""
-        return CrashState(next(n for n, point in enumerate(self.plan.points) if moment <= point.time))
+        return CrashState(self._point(moment))
+
+    def _point(self, moment: int) -> int:
+        return next(n for n, point in enumerate(self.plan.points) if moment <= point.time)
 
     @property
     def changes(self) -> tuple[int, ...]:
@@ -63,6 +83,10 @@ class NodeDisk:
     def whole(self, state: CrashState) -> frozenset[int]:
         """Return the writes that the medium has as a whole, by their indexes in the plan's trace."""
         return frozenset({*self.plan.points[state.point].durable, *state.kept})
+
+
+def _bits(mask: int) -> list[int]:
+    return [n for n in range(mask.bit_length()) if mask >> n & 1]
 
 
 def node_disks(trace: Trace, base: Base, model: DeviceModel) -> tuple[NodeDisk, ...]:

@@ -7,6 +7,8 @@ acknowledged. The fewer nodes have to be behind, the more a cluster should survi
 failure."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, product
 from random import Random
@@ -14,6 +16,37 @@ from random import Random
 from bob.crash.cuts import Cuts, Interval, NodeStates, count_tuples
 from bob.crash.drafts import interleave
 
+
+class PaceRule(StrEnum):
+    """A rule of PACE (section 3.3) that spares work. A tuple follows the rule if these nodes, and no others, are
+    behind: some exact majority (R1), the master (R3), one node that is not the master (R4), or all (R5)."""
+
+    MAJORITY = "R1"
+    MASTER = "R3"
+    SLAVE = "R4"
+    ALL = "R5"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of a cluster with the node ``master``. A tuple is set aside if it follows none of ``rules``. Without
+    rules, no tuple is set aside. No rule sets a tuple aside in which no node is behind."""
+
+    rules: tuple[PaceRule, ...] = ()
+    master: int = 0
+
+    def allow(self, behind: Sequence[int], nodes: int) -> bool:
+        """Return whether a tuple of ``nodes`` nodes is not set aside in which the nodes ``behind`` are behind."""
+        follows = {
+            PaceRule.MAJORITY: len(behind) == (nodes + 1) // 2,
+            PaceRule.MASTER: list(behind) == [self.master],
+            PaceRule.SLAVE: len(behind) == 1 and self.master not in behind,
+            PaceRule.ALL: len(behind) == nodes,
+        }
+        return not self.rules or not behind or any(follows[rule] for rule in self.rules)
+
+
+NO_RULES = Rules()
 Chosen = tuple[int, ...]  # for each node, the number of its tree; last, the number of outputs before the crash
 
 
@@ -41,31 +74,51 @@ class PossibleTuples:
     def is_possible(self, chosen: Chosen) -> bool:
         return count_tuples(self.cuts, self._alone(chosen)) > 0
 
-    def in_order(self) -> Iterator[Chosen]:
-        """Yield each possible tuple, those in which few nodes are behind first, and of these the ones in which the
-        client was told most."""
+    def possible_by(self, rules: Rules) -> int:
+        """Return the exact number of possible tuples that ``rules`` do not set aside."""
+        return sum(
+            count_tuples(self.cuts, [*self._choices(told, behind), [self.states[-1][told]]])
+            for told in range(len(self.states[-1]))
+            for size in range(self.nodes + 1)
+            for behind in self._sets(told, size, rules)
+        )
+
+    def in_order(self, rules: Rules = NO_RULES) -> Iterator[Chosen]:
+        """Yield each possible tuple that ``rules`` do not set aside, those in which few nodes are behind first. Of
+        these come the ones first in which the client was told most."""
         outputs = range(len(self.states[-1]))[::-1]
         for size in range(self.nodes + 1):
-            yield from interleave(self._with_behind(told, one) for told in outputs for one in self._sets(told, size))
+            yield from interleave(
+                self._with_behind(told, one) for told in outputs for one in self._sets(told, size, rules)
+            )
 
     def behind(self, chosen: Chosen) -> tuple[int, ...]:
         """Return the nodes that are behind in the tuple ``chosen``."""
         newest = self._newest(chosen[-1])
         return tuple(node for node in range(self.nodes) if chosen[node] != newest[node])
 
-    def _sets(self, told: int, size: int) -> list[tuple[int, ...]]:
-        found = list(combinations(range(self.nodes), size))
+    def _sets(self, told: int, size: int, rules: Rules) -> list[tuple[int, ...]]:
+        found = [one for one in combinations(range(self.nodes), size) if rules.allow(one, self.nodes)]
         Random(f"{self.seed} behind {told}").shuffle(found)
         return found
 
     def _with_behind(self, told: int, behind: Sequence[int]) -> Iterator[Chosen]:
-        newest, random = self._newest(told), Random(f"{self.seed} tuples {told} {behind}")
-        choices = []
+        random, choices = Random(f"{self.seed} tuples {told} {behind}"), self._trees(told, behind)
+        for older in choices:
+            random.shuffle(older)
+        yield from filter(self.is_possible, ((*trees, told) for trees in product(*choices)))
+
+    def _trees(self, told: int, behind: Sequence[int]) -> list[list[int]]:
+        """Return, for each node, the trees that it may have if exactly the nodes ``behind`` are behind."""
+        newest, choices = self._newest(told), []
         for node, states in enumerate(self.states[:-1]):
             older = [number for number in range(len(states)) if number != newest[node]]
-            random.shuffle(older)
             choices.append(older if node in behind else [newest[node]] if newest[node] >= 0 else [])
-        yield from filter(self.is_possible, ((*trees, told) for trees in product(*choices)))
+        return choices
+
+    def _choices(self, told: int, behind: Sequence[int]) -> list[NodeStates]:
+        each = zip(self.states, self._trees(told, behind), strict=False)
+        return [[states[number] for number in numbers] for states, numbers in each]
 
     def _newest(self, told: int) -> tuple[int, ...]:
         if told not in self._newest_of:

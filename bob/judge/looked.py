@@ -3,7 +3,7 @@ the files after a crash). An *outcome* is what bob observes after it mounts a cr
 bob numbers the outcomes. Several states may have the same outcome."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf
 
@@ -39,7 +39,8 @@ class AnsweredTrees:
 class Looked:
     """The crash states of a program if a crash comes after its output ``told`` and before its next output. ``answers``
     maps each outcome's number to the checker's answer. bob ran the checker ``checks`` times for these answers. If the
-    checker gave different answers on the same tree, ``disagreed`` describes them (None: it did not)."""
+    checker gave different answers on the same tree, ``disagreed`` describes them (None: it did not). For a cluster,
+    ``behind`` maps each outcome to the nodes that are behind (:mod:`bob.crash.tuples`)."""
 
     told: bytes
     case: Case
@@ -47,6 +48,7 @@ class Looked:
     answers: Mapping[int, CheckerAnswer]
     checks: int = 0
     disagreed: str | None = None
+    behind: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def answered(self) -> AnsweredTrees:

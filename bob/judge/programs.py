@@ -36,12 +36,13 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 class EasiestCrash:
     """The crash that best explains a way to break the program. ``place`` is the index of the crash's window.
     A mount of ``state`` showed tree number ``outcome`` of this window. Before this crash, the program has
-    written the output ``told``."""
+    written the output ``told``. In a cluster, the nodes ``behind`` have an old tree (None: not a cluster)."""
 
     place: int
     state: CrashState
     outcome: int
     told: bytes
+    behind: tuple[int, ...] | None = None
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class _Harm:
             consequence=consequence,
             told=crash.told.decode("latin-1"),
             trees=len(self.trees),
+            behind=crash.behind,
             relied_on=reliances.relied_on(self.trees) if reliances and consequence is not Consequence.HANG else (),
         )
 
@@ -103,9 +105,11 @@ def judge(
             harm = found.setdefault((answer.consequence, without_numbers(answer.evidence)), _Harm())
             harm.trees[place, seen.outcome] = None
             harm.states.add((place, seen.state))
-            crash = EasiestCrash(place, seen.state, seen.outcome, window.told)
-            # Among equals, the crash in the latest window is the easiest.
-            harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, after=(-place,))
+            behind = window.behind.get(seen.outcome)
+            crash = EasiestCrash(place, seen.state, seen.outcome, window.told, behind)
+            # In a cluster, the fewer nodes are behind, the easier. Among equals, the latest window is the easiest.
+            few = () if behind is None else (len(behind),)
+            harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, before=few, after=(-place,))
     ways = sorted(
         ((harm.way(consequence, reliances), harm.easiest.shown[0]) for (consequence, _said), harm in found.items()),
         key=lambda one: (-one[0].states, one[0].evidence),

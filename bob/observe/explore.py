@@ -20,7 +20,7 @@ from bob.observe.host_checks import HostCheckers
 from bob.observe.leftovers import Stretches
 from bob.observe.mount_cache import Disks, Sights
 from bob.observe.observation import OutcomeTable
-from bob.observe.observations import ExploredState, Observations
+from bob.observe.observations import ExploredState, KnownCube, Observations
 from bob.observe.rounds import HostMistaken, Misprediction, Rounds, StateCounts
 from bob.observe.session import Session
 from bob.observe.unknown_torn import CauseCount
@@ -106,6 +106,7 @@ class _WorkloadExploration:
     search: StateSearch | None = None
     closer: Examination = NOT_EXAMINED
     unknown_torn: tuple[CauseCount, ...] = ()
+    cubes: tuple[KnownCube, ...] = ()
 
     def predict(self, sights: Sights | None) -> None:
         plan, subject, effort = self.plan, self.subject, self.effort
@@ -131,6 +132,7 @@ class _WorkloadExploration:
         rounds.look_around(counts)
         rounds.settle()
         self.counts, self.is_complete = counts, division.is_complete
+        self.cubes = tuple(KnownCube(one.cube, one.outcome) for one in division.courses if division.is_complete)
         self.unknown_torn = rounds.causes(counts, subject)
         self._control_evidence(rounds)
         self.closer = examined(session, rounds, plan, effort.seed)
@@ -221,6 +223,7 @@ class _WorkloadExploration:
             final=final,
             mixtures=self.counts.mixtures,
             unknown_torn=self.unknown_torn,
+            cubes=self.cubes if lost is None else (),
         )
 
 

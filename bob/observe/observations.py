@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bob.counts import Count
 from bob.crash.coverage import States
+from bob.crash.cubes import Cube
 from bob.crash.state import CrashState
 from bob.observe.observation import OutcomeTable
 from bob.observe.unknown_torn import CauseCount
@@ -48,6 +49,13 @@ class ExploredState(NamedTuple):
     def whole_states(self) -> int:
         """The number of represented states without torn writes. If they were not counted, it is a lower bound."""
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
+
+
+class KnownCube(NamedTuple):
+    """The legal states of whole writes in ``cube``. All have the same ``outcome``."""
+
+    cube: Cube
+    outcome: int
 
 
 class MixedStates(NamedTuple):
@@ -98,7 +106,8 @@ class Observations:
     ``coverage`` counts the legal states that ``states`` represent. The states of ``mixtures`` are not in it, since bob
     cannot judge every claim (what each crash state should satisfy) on them. ``unknown_torn`` says why bob does not know
     the outcomes of torn states in a random sample. It is empty if ``states`` represent at least three quarters of all
-    legal torn states, counting only those that mount."""
+    legal torn states, counting only those that mount. If bob knows the outcome of each legal state of whole writes,
+    ``cubes`` has these states as sets; otherwise ``cubes`` is empty, as it also is in observations that were stored."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable
@@ -114,3 +123,4 @@ class Observations:
     examined: tuple[int, ...] = ()
     mixtures: tuple[MixedStates, ...] = ()
     unknown_torn: tuple[CauseCount, ...] = ()
+    cubes: tuple[KnownCube, ...] = ()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from bob.crash.tuples import PaceRule
 from bob.errors import UsageError, meant
 from bob.program.program import CHECK, EMPTIED, NODE, SETUP, WORKLOAD, Program, ProgramFile
 from bob.resources import shipped
@@ -58,11 +59,15 @@ class ClusterDeclaration(ProgramDeclaration, frozen=True):
 
     nodes: int = 3
     ready_seconds: Amount = 30.0
+    rules: tuple[PaceRule, ...] = ()
+    master: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.nodes <= MOST_NODES:
             raise ValueError(f"nodes must be 1 to {MOST_NODES}, not {self.nodes}")
+        if not 0 <= self.master < self.nodes:
+            raise ValueError(f"master must be a node, 0 to {self.nodes - 1}, not {self.master}")
         if not 1 <= self.ready_seconds <= MOST_SECONDS:
             raise ValueError(f"ready_seconds must be 1 to {MOST_SECONDS:g}, not {self.ready_seconds:g}")
 

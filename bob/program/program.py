@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
+from bob.crash.tuples import PaceRule
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
@@ -84,7 +85,8 @@ class Program:
     If ``nodes`` is not 0, the program is a cluster. It has this number of nodes, each with a disk of its own. The
     scripts ``setup``, ``workload`` and ``check`` are clients of the cluster. After a start, the cluster must be ready
     within ``ready_seconds`` (guest's clock). The node ``late`` starts after the others are ready, so that it does not
-    lead (-1: all nodes start together)."""
+    lead (-1: all nodes start together). The cluster's ``rules`` say which crash states bob may leave out
+    (:class:`bob.crash.tuples.Rules`). ``master`` is the node that these rules call the master."""
 
     name: str
     about: str
@@ -99,6 +101,8 @@ class Program:
     nodes: int = 0
     ready_seconds: float = 30.0
     late: int = -1
+    rules: tuple[PaceRule, ...] = ()
+    master: int = 0
 
     def is_log(self, path: str) -> bool:
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
@@ -159,6 +163,8 @@ class ProgramDocument(Document, frozen=True, kw_only=True):
     nodes: int = 0
     ready_seconds: Number = 30.0
     late: int = -1
+    rules: tuple[PaceRule, ...] = ()
+    master: int = 0
     files: tuple[tuple[str, bool, bytes], ...]  # path, executable, data
 
     @classmethod

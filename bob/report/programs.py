@@ -127,6 +127,8 @@ def _print_way(console: Console, way: Way, where: str) -> None:
 def _print_why(console: Console, way: Way) -> None:
     said = f"last output before it: {way.last_output}" if way.last_output else "the program had not written any output"
     print_indented(console, said, 6, "bob.dim")
+    if way.behind_words:
+        print_indented(console, way.behind_words, 6)
     reasons = told_once(way.relied_on)
     for relied, times in reasons[:MOST_RELIED_ON]:
         kind = f"   {relied.kind}" if relied.kind else ""

@@ -3,8 +3,8 @@ trees of files that crashes can leave on it. A *tuple* has a tree for each node,
 crash. bob starts the whole cluster on some of the possible tuples, and runs the client's checker."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from bob.agent.client import Agent
@@ -15,17 +15,18 @@ from bob.crash.cuts import CutKind, Cuts, Interval, intervals_of
 from bob.crash.drafts import spread
 from bob.crash.members import ClusterCrash, NodeDisk, node_disks, together
 from bob.crash.plan import Plan
-from bob.crash.state import CrashState, departure
-from bob.crash.tuples import Chosen, PossibleTuples, widest
+from bob.crash.tuples import NO_RULES, Chosen, PossibleTuples, Rules
 from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
+from bob.program.answer import CheckerAnswers
 from bob.program.transcript import ProgramCase
 from bob.progress import Progress
 from bob.record.recorder import put_program
+from bob.run.node_trees import NodeTrees
 from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink, clock_to_check
 from bob.run.program_windows import CheckJob
 from bob.subject import DEFAULT_BUDGET, Subject
@@ -51,6 +52,11 @@ def explore_cluster(
     return [window.looked for window in windows], cluster.counts(chosen)
 
 
+def checks_of_window(case: ProgramCase, request: ProbeRequest) -> int:
+    """Return the number of checks for one output of the client, if each output gets as many."""
+    return -(-request.budget // len(case.windows))
+
+
 class _NodeJob(Job):
     """A job that explores the disk of one node alone. When it is done, ``seen`` has the observations."""
 
@@ -63,39 +69,14 @@ class _NodeJob(Job):
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         request = self._request
-        effort = Effort(DEFAULT_BUDGET, request.seed, request.audit, closely=True, only_durable=request.only_durable)
+        # bob predicts from the reads of all mounts, and does not trace them if it mounts only durable writes.
+        only, budget = request.only_durable, DEFAULT_BUDGET
+        effort = Effort(budget, request.seed, request.audit, predicting=not only, closely=True, only_durable=only)
         # The progress counts checks of the cluster, not mounts.
         self.seen = explore(agent, self._subject, self._disk.plan, effort, lambda _states: tell(0))
         if self.seen.died and self.first_loss is None:
             raise LostGuest(self.seen.lost)
         return agent.is_sound
-
-
-@dataclass(frozen=True, slots=True)
-class _NodeTrees:
-    """The distinct trees of one node. ``outcomes`` has the number of each tree's observation in ``seen``. ``states``
-    has, for each tree, a crash state of the disk for each interval of moments at which the tree is possible."""
-
-    disk: NodeDisk
-    seen: Observations
-    outcomes: tuple[int, ...]
-    states: tuple[dict[Interval, CrashState], ...]
-
-    @classmethod
-    def of(cls, disk: NodeDisk, seen: Observations) -> "_NodeTrees":
-        found: dict[int, dict[Interval, CrashState]] = {}
-        for one in sorted(seen.states, key=lambda each: departure(each.state)):
-            if one.outcome is not None and seen.findings.mounted(one.outcome):
-                found.setdefault(one.outcome, {}).setdefault(disk.moments(one.state), one.state)
-        kept = [{interval: states[interval] for interval in widest([*states])} for states in found.values()]
-        return cls(disk, seen, tuple(found), tuple(kept))
-
-    def tree_of(self, state: CrashState) -> int | None:
-        """Return the number of the tree that ``state`` leaves, or None if bob does not know it."""
-        whole = self.disk.whole(state)
-        alike = (one for one in self.seen.states if not one.state.torn and self.disk.whole(one.state) == whole)
-        found = next((one.outcome for one in alike), None)
-        return self.outcomes.index(found) if found in self.outcomes else None
 
 
 class _Cluster:
@@ -105,19 +86,20 @@ class _Cluster:
         self, case: ProgramCase, disks: Sequence[NodeDisk], seen: Sequence[Observations], request: ProbeRequest
     ) -> None:
         self._case, self._disks, self._request = case, disks, request
-        self._trees = [_NodeTrees.of(disk, one) for disk, one in zip(disks, seen, strict=True)]
+        self._trees = [NodeTrees.of(disk, one) for disk, one in zip(disks, seen, strict=True)]
         self._messages = messages(parse_timeline(case.recording.timeline), len(disks))
         # Without a message there would be no limit to the moments, so an incomplete trace must not count as "any".
         self._kind = request.cut if self._messages else CutKind.INSTANT
         cuts = Cuts(len(disks) + 1, self._messages if self._kind is CutKind.ANY else None)
-        intervals = [[tuple(states) for states in node.states] for node in self._trees]
+        intervals = [[tuple(sources) for sources in node.sources] for node in self._trees]
         self._told = _told(case)
+        self._rules = Rules(case.work.rules, case.work.master) if request.by_rules else NO_RULES
         self.tuples = PossibleTuples(cuts, intervals, [when for _output, when in self._told], request.seed)
 
     def chosen(self) -> list[Chosen]:
         """Return the tuples to check: first the states of the disks before and after all, then power cuts, then the
         other tuples in the order of :meth:`PossibleTuples.in_order`."""
-        others = iter(()) if self._request.only_durable else self.tuples.in_order()
+        others = iter(()) if self._request.only_durable else self.tuples.in_order(self._rules)
         found: dict[Chosen, None] = {}
         for one in chain(self._ends(), self._power_cuts(), others):
             found.setdefault(one)
@@ -170,12 +152,17 @@ class _Cluster:
                 continue
             seen = tuple(ExploredState(states[number], place) for place, number in enumerate(mine))
             possible, left = self.tuples.possible_after(told) + left, 0
-            is_all = len(mine) == possible and all(node.seen.coverage.exhaustive for node in self._trees)
+            is_all = len(mine) == possible and self._are_all
             coverage = States(len(mine), possible, possible, "writes" if is_all else None)
             table = OutcomeTable([found[number] for number in mine], chunks)
             observed = Observations(seen, table, coverage, self._lost, final=True)
-            made.insert(0, _TuplesJob(case, told, output, observed, self._request, progress))
+            behind = {place: self.tuples.behind(chosen[number]) for place, number in enumerate(mine)}
+            made.insert(0, _TuplesJob(case, told, output, observed, behind, self._request, progress))
         return made
+
+    @property
+    def _are_all(self) -> bool:
+        return all(node.are_all for node in self._trees)
 
     @property
     def _lost(self) -> str | None:
@@ -184,8 +171,8 @@ class _Cluster:
     def _crash(self, chosen: Chosen) -> ClusterCrash:
         intervals = intervals_of(self.tuples.cuts, self.tuples.states, chosen)
         moments = self.tuples.cuts.cut(intervals)[: len(self._disks)]
-        each = zip(self._trees, chosen, intervals, strict=False)
-        return ClusterCrash(moments, tuple(node.states[tree][when] for node, tree, when in each))
+        each = zip(self._trees, chosen, intervals, moments, strict=False)
+        return ClusterCrash(moments, tuple(node.state(tree, when, moment) for node, tree, when, moment in each))
 
     def _joined(self, chosen: Sequence[Chosen]) -> tuple[list[str], list[bytes]]:
         """Return the trees of all nodes together, one for each of ``chosen``, as an :class:`OutcomeTable` has them. The
@@ -193,9 +180,8 @@ class _Cluster:
         chunks: list[bytes] = []
         trees: list[list[dict[str, object]]] = []
         for number, node in enumerate(self._trees):
-            tables = node.seen.findings
-            trees.append([_below(f"/n{number}", tables.found[one], len(chunks)) for one in node.outcomes])
-            chunks += tables.chunks
+            trees.append([node.below(f"/n{number}", tree, len(chunks)) for tree in range(len(node.outcomes))])
+            chunks += node.seen.findings.chunks
         root = {"/": {"kind": "directory"}}
         found = []
         for one in chosen:
@@ -207,30 +193,16 @@ class _Cluster:
 
     def counts(self, chosen: Sequence[Chosen]) -> ClusterTuples:
         trees = tuple(len(node.outcomes) for node in self._trees)
-        is_known = all(node.seen.coverage.exhaustive for node in self._trees)
         return ClusterTuples(
             cut=self._kind.value,
             messages=len(self._messages),
             trees=trees,
             possible=self.tuples.possible,
+            rules=tuple(rule.value for rule in self._rules.rules),
+            set_aside=self.tuples.possible - self.tuples.possible_by(self._rules),
             checked=len(chosen),
-            are_all_trees=is_known,
+            are_all_trees=self._are_all,
         )
-
-
-def _below(place: str, outcome: str, chunks: int) -> dict[str, object]:
-    """Return the tree in ``outcome`` (JSON) below the path ``place``. Its contents have the numbers from ``chunks``
-    on."""
-    tree = json.loads(outcome)["tree"]
-    found: dict[str, object] = {}
-    for path, entry in tree.items():
-        moved = dict(entry)
-        if "content" in moved:
-            moved["content"] = [number + chunks for number in moved["content"]]
-        if "xattrs" in moved:
-            moved["xattrs"] = {name: number + chunks for name, number in moved["xattrs"].items()}
-        found[place if path == "/" else place + path] = moved
-    return found
 
 
 def _told(case: ProgramCase) -> list[tuple[bytes, Interval]]:
@@ -241,18 +213,28 @@ def _told(case: ProgramCase) -> list[tuple[bytes, Interval]]:
 class _TuplesJob(CheckJob):
     """A job that checks tuples after one output of the client."""
 
+    counts_checks = True
+
     def __init__(
         self,
         case: ProgramCase,
         place: int,
         output: bytes,
         observed: Observations,
+        behind: Mapping[int, tuple[int, ...]],
         request: ProbeRequest,
         progress: Progress,
     ) -> None:
         super().__init__(case, place, output, request, progress)
-        self._observed = observed
+        self._observed, self._behind = observed, behind
+
+    @property
+    def budget(self) -> int:
+        return checks_of_window(self._case, self._request)
 
     def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
         del agent, tell
         return self._case, self._observed
+
+    def looked_at(self, case: ProgramCase, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
+        return replace(super().looked_at(case, observed, checked), behind=self._behind)

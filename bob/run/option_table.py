@@ -240,6 +240,7 @@ class ClusterExploration(Exploration):
         "When each node crashes: at any moments that the messages between the nodes allow, or all at one instant.",
         default=CutKind.ANY,
     )
+    every: bool = option("--every", "Also check what the rules in cluster.toml set aside.")
 
 
 # Guests

@@ -86,6 +86,7 @@ class CheckJob(Job):
     job is done, ``looked`` has the result."""
 
     when = " while checking"
+    counts_checks = False  # whether the progress counts checks as states
     looked: Looked
 
     def __init__(
@@ -105,15 +106,18 @@ class CheckJob(Job):
         """Return the crash states with their trees, and the case that they belong to."""
         raise NotImplementedError
 
+    def looked_at(self, case: ProgramCase, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
+        return _looked(case, self._output, observed, checked)
+
     def do(self, agent: Agent, tell: StateSink) -> bool:
         case, observed = self.observe(agent, tell)
         checked = CheckerAnswers[int]()
         if agent.is_sound:
             try:
-                _check(agent, case, self._output, self._request, observed, checked, tell)
+                _check(agent, case, self._output, self._request, observed, checked, self._sink(tell))
             except (GuestLost, AgentBroken, UsageError) as loss:
                 observed = replace(observed, lost=what_happened(loss, self.when))
-        self.looked = _looked(case, self._output, observed, checked)
+        self.looked = self.looked_at(case, observed, checked)
         if not agent.is_sound:
             raise LostGuest(observed.lost)
         if self._store is not None:
@@ -131,8 +135,16 @@ class CheckJob(Job):
             self._store.lose(self._case, reason)
         self._finished()
 
+    def _sink(self, tell: StateSink) -> StateSink:
+        return tell if self.counts_checks else lambda _checks: tell(0)
+
+    @property
+    def budget(self) -> int:
+        """The number of states that the progress expects of this job."""
+        return self._request.budget
+
     def _finished(self) -> None:
-        self._progress.finished(self.title, self._request.budget - self.states)
+        self._progress.finished(self.title, self.budget - self.states)
 
 
 class _WindowJob(CheckJob):
@@ -189,6 +201,7 @@ def _check(
             checkings = [CheckerRun(plan.composer.delta(state), output) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), case.work.seconds)
             batches.took(len(some), time.monotonic() - began)
+            tell(len(some))
             for (outcome, _state), answer in zip(some, answers, strict=True):
                 checked.take(outcome, answer)
 

@@ -38,7 +38,7 @@ from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.moments import moment_files
 from bob.protocol.unsynced import unsynced
 from bob.run.agents import KeptGuests
-from bob.run.cluster_windows import explore_cluster
+from bob.run.cluster_windows import checks_of_window, explore_cluster
 from bob.run.pool import ProgramGuests
 from bob.run.prober import begin, environment_of, note_environment
 from bob.run.program_models import UNKNOWN, Allows, ModelAnswer, allowed_by_models, hold_against, unasked, unpredicted
@@ -363,7 +363,8 @@ def explored_windows(
 
 def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:
     what = f"{case.work.name} on {case.work.pace.of(case.subject.fs.name)}"
-    return TimedWork("app", what, request.image, guests, request.budget, len(case.windows))
+    budget = checks_of_window(case, request) if case.subject.nodes else request.budget
+    return TimedWork("app", what, request.image, guests, budget, len(case.windows))
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:

@@ -117,7 +117,9 @@ def cluster_requests(
     completion = exploration.completion
     [image] = asked_images((image,), guests, systems, completion=completion, scheduler=None, progress=progress)
     asked = [request(one, exploration, image, guests.host(None)) for one in made]
-    return [replace(one, only_durable=only_durable, cut=exploration.cut) for one in asked]
+    return [
+        replace(one, only_durable=only_durable, cut=exploration.cut, by_rules=not exploration.every) for one in asked
+    ]
 
 
 def _cluster(cluster: Program, names: str, options: FileSystemOptions) -> Subject:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import product
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bob.crash.cubes import Cube
+from bob.crash.drafts import mask
 from bob.crash.members import ClusterCrash, NodeDisk, node_disks, together
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
@@ -87,3 +89,27 @@ def test_a_power_cut_leaves_what_is_durable(case: Case) -> None:
             [(durable, _pending)] = brute.durable_and_pending(case.trace, case.model, time)
             assert {disk.writes[n] for n in disk.whole(disk.bare(time))} == durable & set(disk.writes)
             assert set(disk.durable(time)) == durable & set(disk.writes)
+
+
+@settings(max_examples=100, deadline=None)
+@given(several(), st.data())
+def test_a_set_of_states_is_possible_at_one_interval_of_moments(case: Case, data: st.DataObject) -> None:
+    for disk in node_disks(case.trace, base_of(case), case.model):
+        every = (1 << len(disk.writes)) - 1
+        kept = data.draw(st.integers(0, every))
+        cube = Cube(kept, data.draw(st.integers(0, every)) & ~kept)
+        legal = set()
+        for time in brute.window(case.trace):
+            [(durable, pending)] = brute.durable_and_pending(case.trace, case.model, time)
+            sure, perhaps = (
+                mask([disk.writes.index(n) for n in some if n in disk.writes]) for some in (durable, pending)
+            )
+            if not sure & cube.lost and not cube.kept & ~(sure | perhaps):
+                legal.add(time)
+        found = disk.moments_of(cube)
+        assert {time for time in brute.window(case.trace) if found and found.first <= time <= found.last} == legal
+        for moment in legal:
+            state = disk.state_at(cube, moment)
+            assert mask(disk.whole(state)) in cube
+            within = disk.moments(state)
+            assert within.first <= moment <= within.last

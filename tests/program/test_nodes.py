@@ -40,8 +40,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             os.kill(int(line.split()[1]), 9)
 
 
-def run(*client: str, late: int = -1, starts: int = 2) -> subprocess.CompletedProcess[str]:
-    words = with_nodes(NodesDocument(3, 1.0, late), list(client), lambda words: words, starts)
+def run(*client: str, late: int = -1, starts: int = 2, again: int = 0) -> subprocess.CompletedProcess[str]:
+    words = with_nodes(NodesDocument(3, 1.0, late), list(client), lambda words: words, starts, again)
     return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -91,3 +91,12 @@ def test_a_client_that_gets_no_answer_asks_a_second_time(home: Path) -> None:
     ended = run("sh", "-c", f"test -e {home.parent}/asked && exit 10; touch {home.parent}/asked; exit {UNAVAILABLE}")
     assert ended.returncode == 10
     assert run("sh", "-c", f"exit {UNAVAILABLE}").returncode == UNAVAILABLE
+
+
+def test_a_client_that_is_refused_asks_again_after_a_while_and_says_so_if_the_cluster_has_healed(home: Path) -> None:
+    asked = f"echo it is old; test -e {home.parent}/asked && exit 0; touch {home.parent}/asked; exit 10"
+    ended = run("sh", "-c", asked, again=1)
+    assert (ended.returncode, ended.stdout) == (10, "it is old\nit is old (a window: after 1 s all is well)\n")
+    ended = run("sh", "-c", "echo it is lost; exit 10", again=1)
+    assert (ended.returncode, ended.stdout) == (10, "it is lost\n")
+    assert run("sh", "-c", "echo fine", again=1).stdout == "fine\n"

@@ -30,6 +30,7 @@ NAMESPACES = "/run/netns"
 UNAVAILABLE = 13  # the exit code of a client's script that gets no answer from the cluster
 ASK_SECONDS = 5  # one run of the script ``ready`` may take this time
 PAUSE_SECONDS = 1.0  # between two runs of it
+AGAIN_SECONDS = 20  # a cluster may take this time to heal what a check refuses; waiting is free on a virtual clock
 
 
 class NodesDocument(NamedTuple):
@@ -70,12 +71,13 @@ def _ip(options: list[str], lines: list[str]) -> None:
 
 
 def with_nodes(
-    nodes: NodesDocument, client: list[str], placed: Callable[[list[str]], list[str]], starts: int
+    nodes: NodesDocument, client: list[str], placed: Callable[[list[str]], list[str]], starts: int, again: int = 0
 ) -> list[str]:
     """Return a command that starts the nodes, waits until the cluster is ready, and runs the command ``client``. The
     function ``placed`` turns a node's command into one that runs in the program's root file system. If the cluster does
     not answer, the returned command starts it again, up to ``starts`` times in all. If it never answers, the command
-    ends with the code UNAVAILABLE.
+    ends with the code UNAVAILABLE. If ``again`` is not 0 and the client fails although the cluster answers, the client
+    asks once more after so many seconds. The cluster may have healed itself, and then the client's last words say so.
 
     If a node is late, it starts when the others are ready, so that another node leads. If the others are not ready in
     time, the late node starts all the same, and the cluster gets the same time again."""
@@ -97,6 +99,7 @@ def with_nodes(
         said=READY,
         logs=" ".join(f"{LOGS}/n{number}" for number in numbers),
         unavailable=UNAVAILABLE,
+        again=again,
     )
     write_text(LAUNCHER, text)
     return ["sh", LAUNCHER, *client]
@@ -122,6 +125,19 @@ gets_ready() {{
     if is_ready; then join; return 0; fi
     join && is_ready
 }}
+ask() {{
+    [ {again} != 0 ] || {{ "$@"; return; }}
+    "$@" >{said} 2>&1
+    first=$?
+    if [ $first != 0 ] && [ $first != {unavailable} ]; then
+        sleep {again}
+        if "$@" >/dev/null 2>&1; then
+            echo "$(tail -n 1 {said}) (a window: after {again} s all is well)" >>{said}
+        fi
+    fi
+    cat {said}
+    return $first
+}}
 end() {{
     for pid in $pids; do kill -s KILL -- -$pid 2>/dev/null; done
     wait $pids 2>/dev/null
@@ -130,7 +146,7 @@ left={starts}
 while start; do
     left=$((left - 1))
     if gets_ready; then
-        "$@"
+        ask "$@"
         code=$?
         [ $code = {unavailable} ] && [ $left -gt 0 ] || exit $code
     elif [ $left = 0 ]; then

@@ -19,7 +19,7 @@ from bob.agent.inside import processes
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc, node_place
-from bob.agent.inside.nodes import NodesDocument, bring_up, with_nodes
+from bob.agent.inside.nodes import AGAIN_SECONDS, NodesDocument, bring_up, with_nodes
 from bob.agent.inside.pacing import Neighbour, PacedPipe
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
@@ -178,7 +178,8 @@ def run_check(told: bytes, seconds: float) -> ScriptExit:
         file.write(told)
     if nodes is not None:
         words = [f"{HOME}/check", ROOT, TOLD]
-        return Script([], words, "/", beside_nodes=True, starts=2).wait(2 * seconds + _patience(2))
+        patience = 4 * seconds + AGAIN_SECONDS + _patience(2)
+        return Script([], words, "/", beside_nodes=True, starts=2, again=AGAIN_SECONDS).wait(patience)
     global warm
     if warm is None:
         warm = WarmPython(f"{HOME}/check", lambda words: _placed(words, "/"), _environment(), seconds)
@@ -237,7 +238,8 @@ class Script:
     """A running script of a program: the command ``words`` in the working directory ``folder``. If the command
     ``tracer`` (such as strace) is not empty, it runs the script. If ``forks`` is a Python process that has already run
     the script's imports, the script runs in a fork of that process. With ``beside_nodes``, the nodes of a cluster start
-    before the script, and they may start ``starts`` times (:mod:`bob.agent.inside.nodes`)."""
+    before the script, and they may start ``starts`` times. If the script fails, it runs once more after ``again``
+    seconds (:mod:`bob.agent.inside.nodes`)."""
 
     def __init__(
         self,
@@ -248,6 +250,7 @@ class Script:
         *,
         beside_nodes: bool = False,
         starts: int = 1,
+        again: int = 0,
     ) -> None:
         clear_scratch()
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
@@ -259,7 +262,7 @@ class Script:
         self._bounds = processes.ScriptBounds(self._others, CALLS if tracer else "")
         command = _placed(words, folder)
         if beside_nodes and nodes is not None:
-            command = with_nodes(nodes, command, lambda words: _placed(words, "/"), starts)
+            command = with_nodes(nodes, command, lambda words: _placed(words, "/"), starts, again)
         is_told = bool(tracer)  # other scripts print for people, so both outputs go into one pipe, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker
         try:

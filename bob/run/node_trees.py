@@ -1,0 +1,70 @@
+"""The distinct trees of files that crashes can leave on the disk of one node, a member of a cluster. Each tree comes
+with the moments of the node at which it is possible."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from bob.crash.cubes import Cube
+from bob.crash.cuts import Interval
+from bob.crash.drafts import mask
+from bob.crash.members import NodeDisk
+from bob.crash.state import CrashState, departure
+from bob.crash.tuples import widest
+from bob.observe.observations import Observations
+
+TreeSource = CrashState | Cube  # a crash state that leaves the tree, or a set of such states
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTrees:
+    """The trees of one node. ``outcomes`` has the number of each tree's observation in ``seen``. ``sources`` has, for
+    each tree, the crash states that leave it, for each interval of moments at which it is possible. If ``are_all`` is
+    true, no legal crash state of whole writes leaves another tree, or one of these trees at another moment."""
+
+    disk: NodeDisk
+    seen: Observations
+    outcomes: tuple[int, ...]
+    sources: tuple[dict[Interval, TreeSource], ...]
+    are_all: bool
+
+    @classmethod
+    def of(cls, disk: NodeDisk, seen: Observations) -> NodeTrees:
+        """Return the trees of the states in ``seen`` that mount."""
+        found: dict[int, dict[Interval, TreeSource]] = {}
+        for one in sorted(seen.states, key=lambda each: departure(each.state)):
+            if one.outcome is not None and seen.findings.mounted(one.outcome):
+                found.setdefault(one.outcome, {}).setdefault(disk.moments(one.state), one.state)
+        for cube, outcome in seen.cubes:
+            if seen.findings.mounted(outcome) and (moments := disk.moments_of(cube)) is not None:
+                found.setdefault(outcome, {}).setdefault(moments, cube)
+        kept = [{interval: sources[interval] for interval in widest([*sources])} for sources in found.values()]
+        return cls(disk, seen, tuple(found), tuple(kept), bool(seen.cubes))
+
+    def tree_of(self, state: CrashState) -> int | None:
+        """Return the number of the tree that ``state``, a state of whole writes, leaves. Return None if bob does not
+        know it."""
+        whole = self.disk.whole(state)
+        alike = (one.outcome for one in self.seen.states if not one.state.torn and self.disk.whole(one.state) == whole)
+        within = (outcome for cube, outcome in self.seen.cubes if mask(whole) in cube)
+        found = next((one for some in (alike, within) for one in some if one is not None), None)
+        return self.outcomes.index(found) if found in self.outcomes else None
+
+    def state(self, tree: int, interval: Interval, moment: int) -> CrashState:
+        """Return a crash state that leaves tree number ``tree`` at ``moment``, which is in ``interval``."""
+        source = self.sources[tree][interval]
+        return self.disk.state_at(source, moment) if isinstance(source, Cube) else source
+
+    def below(self, place: str, tree: int, chunks: int) -> dict[str, object]:
+        """Return the tree number ``tree`` below the path ``place``, as JSON (:class:`OutcomeTable`). Its contents have
+        numbers from ``chunks`` on."""
+        found: dict[str, object] = {}
+        for path, entry in json.loads(self.seen.findings.found[self.outcomes[tree]])["tree"].items():
+            moved = dict(entry)
+            if "content" in moved:
+                moved["content"] = [number + chunks for number in moved["content"]]
+            if "xattrs" in moved:
+                moved["xattrs"] = {name: number + chunks for name, number in moved["xattrs"].items()}
+            found[place if path == "/" else place + path] = moved
+        return found
