@@ -115,7 +115,12 @@ class ClusterTuples:
     crash. ``trees`` has the number of distinct trees of each node. If ``are_all_trees`` is true, no legal crash state
     of whole writes has another tree. A tuple is ``possible`` if a crash can leave it. ``cut`` says which crashes bob
     looks at (:class:`bob.crash.cuts.CutKind`), by the ``messages`` between the nodes and the client. bob started the
-    cluster on the ``checked`` tuples."""
+    cluster on the ``checked`` tuples.
+
+    ``rules`` of the cluster (:class:`bob.crash.tuples.PaceRule`) set ``set_aside`` of the possible tuples aside. If the
+    cluster says what a node has recovered, the tuples belong to ``classes`` (:class:`bob.crash.tuples.Classes`). An
+    answer decides all tuples of a class, unless a control has ``split`` the class; ``decided`` counts these tuples.
+    ``unmountable`` states of single disks did not mount."""
 
     cut: str
     messages: int
@@ -125,6 +130,10 @@ class ClusterTuples:
     are_all_trees: bool
     rules: tuple[str, ...] = ()
     set_aside: Count = 0
+    classes: int = 0
+    decided: Count = 0
+    split: int = 0
+    unmountable: Count = 0
 
     @property
     def words(self) -> str:
@@ -133,11 +142,16 @@ class ClusterTuples:
         )
         trees = ", ".join(map(str, self.trees))
         are_all = "and no others" if self.are_all_trees else "perhaps also others"
+        classes = ""
+        if self.classes:
+            classes = f"; by what each node recovers alone, these are {self.classes:,} classes, and {self.decided:,} "
+            classes += f"combinations are decided ({plural(self.split, 'class', 'classes')} split by controls)"
+        refused = f"; {plural(self.unmountable, 'state')} of single disks did not mount" if self.unmountable else ""
         rules = f"; the rules {', '.join(self.rules)} set {self.set_aside:,} of them aside" if self.rules else ""
         return (
             f"checked {self.checked:,} of {'' if self.are_all_trees else 'at least '}{self.possible:,} combinations of "
-            f"trees and output that crashes of the nodes {at} can leave{rules}; the nodes have {trees} distinct trees, "
-            f"{are_all} without torn writes"
+            f"trees and output that crashes of the nodes {at} can leave{rules}{classes}; the nodes have {trees} "
+            f"distinct trees, {are_all} without torn writes{refused}"
         )
 
 

@@ -6,7 +6,8 @@ newest tree is the one whose last write to the disk is the latest. So a node tha
 acknowledged. The fewer nodes have to be behind, the more a cluster should survive it, and the more telling is a
 failure."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -142,6 +143,46 @@ class PossibleTuples:
 
     def _alone(self, chosen: Chosen) -> list[NodeStates]:
         return [[of_node[number]] for of_node, number in zip(self.states, chosen, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """The classes of tuples. Trees of a node with the same *signature* (what the node says after it recovered alone)
+    are one class of trees. Tuples with the same classes of trees, and the same output, are one class. ``signatures``
+    has, for each node, the signature of each tree."""
+
+    signatures: tuple[tuple[str, ...], ...]
+
+    def of(self, chosen: Chosen) -> tuple[object, ...]:
+        """Return the class of a tuple, in a form that can be compared."""
+        *trees, told = chosen
+        return (*(of_node[tree] for of_node, tree in zip(self.signatures, trees, strict=True)), told)
+
+    def in_order(self, tuples: Iterable[Chosen], seed: int) -> Iterator[Chosen]:
+        """Yield ``tuples`` in another order: first the first tuple of each class, and then the others, which control
+        the classes, in a random order."""
+        seen: set[tuple[object, ...]] = set()
+        others: list[Chosen] = []
+        for one in tuples:
+            if (kind := self.of(one)) in seen:
+                others.append(one)
+            else:
+                seen.add(kind)
+                yield one
+        Random(f"{seed} controls of classes").shuffle(others)
+        yield from others
+
+    def decided(self, tuples: Iterable[Chosen], answers: Mapping[Chosen, object]) -> tuple[int, int, int]:
+        """Return the number of classes of ``tuples``, the number of tuples that are decided, and the number of classes
+        that are split. A class is split if some of its tuples have different ``answers``. Then only the tuples with an
+        answer are decided. Otherwise, an answer decides all tuples of its class."""
+        found: dict[tuple[object, ...], set[object]] = {}
+        for one, answer in answers.items():
+            found.setdefault(self.of(one), set()).add(answer)
+        kinds: Counter[tuple[object, ...]] = Counter(map(self.of, tuples))
+        alike = {kind for kind, some in found.items() if len(some) == 1}
+        of_split = sum(self.of(one) not in alike for one in answers)
+        return len(kinds), sum(kinds[kind] for kind in alike) + of_split, len(found) - len(alike)
 
 
 def widest(intervals: Sequence[Interval]) -> tuple[Interval, ...]:

@@ -60,10 +60,11 @@ def put_program(agent: Agent, program: Program) -> None:
     agent.ask("put_program", timeout=RECORD_TIMEOUT, world=bool(program.packages), blob=program.archive, **nodes)
 
 
-def choose_late(agent: Agent, late: int) -> None:
+def choose_start(agent: Agent, late: int = -1, *, alone: int = -1) -> None:
     """Let the guest, from now on, start node number ``late`` after the other nodes, or all nodes together if it is -1.
+    If ``alone`` is not -1, only this node starts, and the cluster's script ``signature`` runs in place of the check.
     The program under test must be a cluster, with all its nodes in this guest."""
-    agent.ask("choose_late", timeout=RECORD_TIMEOUT, late=late)
+    agent.ask("choose_start", timeout=RECORD_TIMEOUT, late=late, alone=alone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ crash. bob starts the whole cluster on some of the possible tuples, and runs the
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 from bob.agent.client import Agent
 from bob.answer.result import ClusterTuples
@@ -13,25 +13,31 @@ from bob.catalogue.request import ProbeRequest
 from bob.crash.coverage import States
 from bob.crash.cuts import CutKind, Cuts, Interval, intervals_of
 from bob.crash.drafts import spread
+from bob.crash.legal import GrowthPoint
 from bob.crash.members import ClusterCrash, NodeDisk, node_disks, together
 from bob.crash.plan import Plan
-from bob.crash.tuples import NO_RULES, Chosen, PossibleTuples, Rules
+from bob.crash.state import CrashState
+from bob.crash.tuples import NO_RULES, Chosen, Classes, PossibleTuples, Rules
 from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
-from bob.program.answer import CheckerAnswers
+from bob.observe.session import session_of
+from bob.program.answer import CheckerAnswers, CheckerRun
+from bob.program.program import SIGNATURE
 from bob.program.transcript import ProgramCase
 from bob.progress import Progress
-from bob.record.recorder import put_program
+from bob.record.recorder import choose_start, put_program
 from bob.run.node_trees import NodeTrees
 from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink, clock_to_check
 from bob.run.program_windows import CheckJob
 from bob.subject import DEFAULT_BUDGET, Subject
 from bob.trace.messages import messages
 from bob.trace.timeline import parse_timeline
+
+MOST_CLASSED = 100_000  # bob looks for classes among so many tuples: each takes some 0.1 ms
 
 
 def explore_cluster(
@@ -43,13 +49,23 @@ def explore_cluster(
     nodes = [_NodeJob(disk, node, request) for disk, node in zip(disks, case.subject.nodes, strict=True)]
     guests.pool().do_all(JobQueue(Clock.REAL, nodes), min(jobs, len(nodes)))
     cluster = _Cluster(case, disks, [node.seen for node in nodes], request)
+    if cluster.nothing is not None:
+        return [cluster.nothing], cluster.counts([], [])
+    if SIGNATURE in case.work.scripts and not request.only_durable:
+        alone = [_SoloJob(*cluster.alone(disk.number)) for disk in disks]
+        _do_with_program(guests, case, alone, jobs)
+        cluster.classes = Classes(tuple(node.signatures for node in alone))
     chosen = cluster.chosen()
     windows = cluster.windows(chosen, guests.progress)
+    _do_with_program(guests, case, windows, jobs)
+    return [window.looked for window in windows], cluster.counts(chosen, windows)
+
+
+def _do_with_program(guests: ProgramGuests, case: ProgramCase, work: Sequence[Job], jobs: int) -> None:
     queue = JobQueue(
-        clock_to_check([case.work]), windows, guests.world(case.work), lambda agent: put_program(agent, case.work)
+        clock_to_check([case.work]), work, guests.world(case.work), lambda agent: put_program(agent, case.work)
     )
-    guests.pool().do_all(queue, min(jobs, len(windows)))
-    return [window.looked for window in windows], cluster.counts(chosen)
+    guests.pool().do_all(queue, min(jobs, len(work)))
 
 
 def checks_of_window(case: ProgramCase, request: ProbeRequest) -> int:
@@ -79,6 +95,31 @@ class _NodeJob(Job):
         return agent.is_sound
 
 
+class _SoloJob(Job):
+    """A job that starts node number ``number`` alone on each of its trees. ``case`` has a growth point with a crash
+    state for each tree. When the job is done, ``signatures`` has what the node recovered from each tree. If the node
+    does not say, each tree has a signature of its own."""
+
+    when = " while starting a node alone"
+    signatures: tuple[str, ...]
+
+    def __init__(self, case: ProgramCase, number: int, states: Sequence[CrashState]) -> None:
+        super().__init__(f"{case.work.name}, node {number} alone")
+        self._case, self._number, self._states = case, number, states
+
+    def do(self, agent: Agent, tell: StateSink) -> bool:
+        plan, session, found = self._case.plan, session_of(agent, self._case), list[str]()
+        choose_start(agent, alone=self._number)
+        for place, state in enumerate(self._states):
+            tell(0)
+            run = CheckerRun(plan.composer.delta(state), b"")
+            [answer] = session.check_program([run], plan.composer.payload_since(0), self._case.work.seconds)
+            found.append(f"tree {place}" if answer.code is None else f"{answer.code}: {answer.printed}")
+        choose_start(agent)
+        self.signatures = tuple(found)
+        return True
+
+
 class _Cluster:
     """The possible tuples of a recorded cluster, and those that bob chooses to check."""
 
@@ -93,13 +134,26 @@ class _Cluster:
         cuts = Cuts(len(disks) + 1, self._messages if self._kind is CutKind.ANY else None)
         intervals = [[tuple(sources) for sources in node.sources] for node in self._trees]
         self._told = _told(case)
+        self.classes: Classes | None = None
         self._rules = Rules(case.work.rules, case.work.master) if request.by_rules else NO_RULES
         self.tuples = PossibleTuples(cuts, intervals, [when for _output, when in self._told], request.seed)
+
+    @property
+    def nothing(self) -> Looked | None:
+        """The result if bob does not know any tree of some node, and so can check nothing. Otherwise None."""
+        missing = next((node for node in self._trees if not node.outcomes), None)
+        if missing is None:
+            return None
+        why = missing.seen.lost or f"bob knows no tree of node {missing.disk.number}"
+        nothing = Observations((), OutcomeTable(), self._case.plan.nothing_explored(), why, final=True)
+        return Looked(b"", self._case, nothing, {})
 
     def chosen(self) -> list[Chosen]:
         """Return the tuples to check: first the states of the disks before and after all, then power cuts, then the
         other tuples in the order of :meth:`PossibleTuples.in_order`."""
         others = iter(()) if self._request.only_durable else self.tuples.in_order(self._rules)
+        if self.classes is not None:
+            others = self.classes.in_order(islice(others, MOST_CLASSED), self._request.seed)
         found: dict[Chosen, None] = {}
         for one in chain(self._ends(), self._power_cuts(), others):
             found.setdefault(one)
@@ -132,12 +186,9 @@ class _Cluster:
     def windows(self, chosen: Sequence[Chosen], progress: Progress) -> list["_TuplesJob"]:
         """Return a job for each output of the client. It checks those of the tuples ``chosen`` in which this output was
         the last before the crash."""
-        points = self._case.plan.points
-        first, last = points[0], points[-1]
         crashes = [self._crash(one) for one in chosen]
         cuts = [together(self._disks, crash, number) for number, crash in enumerate(crashes, 1)]
-        trace, base, model = self._case.plan.trace, self._case.base, self._case.plan.model
-        plan = Plan(trace, base, model, [first, *(point for point, _state in cuts), last])
+        plan = self._plan([point for point, _state in cuts])
         # The plan's own controls have the trees before and after all calls, which explain what calls changed.
         ends = dict(zip(self._ends(), plan.controls, strict=False)) if len(self._ends()) == len(plan.controls) else {}
         states = [ends.get(one, state) for one, (_point, state) in zip(chosen, cuts, strict=True)]
@@ -157,12 +208,14 @@ class _Cluster:
             table = OutcomeTable([found[number] for number in mine], chunks)
             observed = Observations(seen, table, coverage, self._lost, final=True)
             behind = {place: self.tuples.behind(chosen[number]) for place, number in enumerate(mine)}
-            made.insert(0, _TuplesJob(case, told, output, observed, behind, self._request, progress))
+            job = _TuplesJob(case, told, output, observed, behind, self._request, progress)
+            job.tuples = tuple(chosen[number] for number in mine)
+            made.insert(0, job)
         return made
 
     @property
     def _are_all(self) -> bool:
-        return all(node.are_all for node in self._trees)
+        return all(node.are_all and not node.unmountable for node in self._trees)
 
     @property
     def _lost(self) -> str | None:
@@ -191,7 +244,30 @@ class _Cluster:
             found.append(json.dumps({"error": None, "repaired": False, "tree": tree}))
         return found, chunks
 
-    def counts(self, chosen: Sequence[Chosen]) -> ClusterTuples:
+    def alone(self, number: int) -> tuple[ProgramCase, int, list[CrashState]]:
+        """Return a case, the number of a node, and a crash state of the case for each tree of this node. The other
+        disks have any state."""
+        crashes = []
+        for tree, intervals in enumerate(self.tuples.states[number]):
+            each = [(0, of_node[0][0]) for of_node in self.tuples.states[:-1]]
+            each[number] = tree, intervals[0]
+            states = [self._trees[node].state(one, when, when.first) for node, (one, when) in enumerate(each)]
+            crashes.append(ClusterCrash(tuple(when.first for _one, when in each), tuple(states)))
+        joined = [together(self._disks, crash, place) for place, crash in enumerate(crashes, 1)]
+        plan = self._plan([point for point, _state in joined])
+        return replace(self._case, plan=plan), number, [state for _point, state in joined]
+
+    def _plan(self, cuts: Sequence[GrowthPoint]) -> Plan:
+        """Return a plan with the growth points ``cuts``, between the first and the last one of the recording."""
+        plan = self._case.plan
+        return Plan(plan.trace, self._case.base, plan.model, [plan.points[0], *cuts, plan.points[-1]])
+
+    def counts(self, chosen: Sequence[Chosen], windows: Sequence["_TuplesJob"]) -> ClusterTuples:
+        classes = (0, 0, 0)
+        if self.classes is not None:
+            codes = {one: job.looked.answers[place].code for job in windows for place, one in job.checked}
+            some = islice(self.tuples.in_order(self._rules), MOST_CLASSED)
+            classes = self.classes.decided(dict.fromkeys([*some, *chosen]), codes)
         trees = tuple(len(node.outcomes) for node in self._trees)
         return ClusterTuples(
             cut=self._kind.value,
@@ -201,7 +277,11 @@ class _Cluster:
             rules=tuple(rule.value for rule in self._rules.rules),
             set_aside=self.tuples.possible - self.tuples.possible_by(self._rules),
             checked=len(chosen),
+            classes=classes[0],
+            decided=classes[1],
+            split=classes[2],
             are_all_trees=self._are_all,
+            unmountable=sum(node.unmountable for node in self._trees),
         )
 
 
@@ -214,6 +294,12 @@ class _TuplesJob(CheckJob):
     """A job that checks tuples after one output of the client."""
 
     counts_checks = True
+    tuples: tuple[Chosen, ...] = ()
+
+    @property
+    def checked(self) -> list[tuple[int, Chosen]]:
+        """The tuples that have an answer, each with the number of its outcome."""
+        return [(place, one) for place, one in enumerate(self.tuples) if place in self.looked.answers]
 
     def __init__(
         self,

@@ -42,6 +42,12 @@ class NodeTrees:
         kept = [{interval: sources[interval] for interval in widest([*sources])} for sources in found.values()]
         return cls(disk, seen, tuple(found), tuple(kept), bool(seen.cubes))
 
+    @property
+    def unmountable(self) -> int:
+        """The number of explored states of the disk that do not mount."""
+        refused = (one for one in self.seen.states if one.outcome is not None)
+        return sum(one.states for one in refused if not self.seen.findings.mounted(one.outcome or 0))
+
     def tree_of(self, state: CrashState) -> int | None:
         """Return the number of the tree that ``state``, a state of whole writes, leaves. Return None if bob does not
         know it."""

@@ -22,7 +22,7 @@ from bob.observe.session import session_of
 from bob.program.answer import Batches, CheckerAnswers, CheckerRun
 from bob.program.transcript import ProgramCase, Window
 from bob.progress import Progress
-from bob.record.recorder import choose_late, put_program
+from bob.record.recorder import choose_start, put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink, clock_to_check
 from bob.store.run_directory import RunDirectory
 
@@ -212,7 +212,7 @@ def _check(
             groups.setdefault(case.work.starting(one[0]).late, []).append(one)
         for late, some in groups.items():
             if case.work.nodes:
-                choose_late(agent, late)
+                choose_start(agent, late)
             ask(iter(some))
 
     ask_in_order(list(first.items()))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.crash.cuts import Cuts, Interval, Message, intervals_of, possible_tuples
-from bob.crash.tuples import PaceRule, PossibleTuples, Rules, widest
+from bob.crash.tuples import Classes, PaceRule, PossibleTuples, Rules, widest
 
 from .test_cuts import LAST, MESSAGES, NODES, STATES, consistent, interval
 
@@ -92,3 +92,29 @@ def test_the_widest_intervals_have_the_moments_of_all(intervals: list[Interval])
     for one in intervals:
         assert any(other.first <= one.first and one.last <= other.last for other in few)
     assert not any(a != b and a.first <= b.first and b.last <= a.last for a in few for b in few)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 1)), unique=True), st.integers())
+def test_the_first_tuple_of_each_class_comes_first(tuples: list[tuple[int, ...]], seed: int) -> None:
+    classes = Classes((("a", "a", "b"), ("c", "d", "d")))
+    found = list(classes.in_order(tuples, seed))
+    assert sorted(found) == sorted(tuples)
+    kinds = [classes.of(one) for one in found]
+    count = len(set(kinds))
+    assert len(set(kinds[:count])) == count
+    assert [one for one in tuples if one in found[:count]] == found[:count]
+
+
+@given(st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 2), st.just(0)), st.sampled_from([None, 0, 10])))
+def test_a_class_with_two_answers_decides_nothing_but_what_was_checked(
+    asked: dict[tuple[int, ...], int | None],
+) -> None:
+    """Brute force: a tuple is decided if it was checked, or if all checked tuples of its class agree."""
+    classes, answers = (
+        Classes((("a", "a", "b"), ("c", "d", "d"))),
+        {one: n for one, n in asked.items() if n is not None},
+    )
+    alike = [{answers[other] for other in answers if classes.of(other) == classes.of(one)} for one in asked]
+    decided = sum(one in answers or len(some) == 1 for one, some in zip(asked, alike, strict=True))
+    split = {classes.of(one) for one, some in zip(asked, alike, strict=True) if len(some) > 1}
+    assert classes.decided(asked, answers) == (len({classes.of(one) for one in asked}), decided, len(split))

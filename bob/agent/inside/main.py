@@ -19,7 +19,7 @@ from bob.agent.inside.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.port import NO_PORT, USES_PORT, open_port
 from bob.agent.inside.processes import bound_scratch, spare_agent
-from bob.agent.inside.programs import choose_late, put_program, read_files
+from bob.agent.inside.programs import choose_start, put_program, read_files
 from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
@@ -109,7 +109,7 @@ HANDLERS: dict[str, Handler] = {
     "check_built": at_work(built_trees.check_built),
     "forget_chunks": built_trees.forget_chunks,
     "put_program": put_program,
-    "choose_late": choose_late,
+    "choose_start": choose_start,
     "read_files": read_files,
     "state_image": at_work(observer.state_image, observes=True),
     "tamper": observer.tamper,

@@ -35,11 +35,13 @@ AGAIN_SECONDS = 20  # a cluster may take this time to heal what a check refuses;
 
 class NodesDocument(NamedTuple):
     """A cluster of ``number`` nodes. It must be ready within ``seconds`` after its start. The node ``late`` starts
-    after the others (-1: all start together)."""
+    after the others (-1: all start together). If ``alone`` is a node, only this node starts, to show what it has
+    recovered (-1: all start)."""
 
     number: int
     seconds: float
     late: int = -1
+    alone: int = -1
 
 
 def bring_up(count: int) -> None:
@@ -104,6 +106,28 @@ def with_nodes(
     write_text(LAUNCHER, text)
     return ["sh", LAUNCHER, *client]
 
+
+def with_node_alone(nodes: NodesDocument, client: list[str], placed: Callable[[list[str]], list[str]]) -> list[str]:
+    """Return a command that starts only the node ``nodes.alone``, and runs the command ``client``. If the node ends
+    meanwhile, the output has the node's last words."""
+    os.makedirs(LOGS, exist_ok=True)
+    log = f"{LOGS}/n{nodes.alone}"
+    write_text(log, "")
+    text = _ALONE.format(start=_started(nodes, nodes.alone, placed), log=log)
+    write_text(LAUNCHER, text)
+    return ["sh", LAUNCHER, *client]
+
+
+_ALONE = """
+pids=
+{start}
+"$@"
+code=$?
+if ! [ -e /proc/${{pids# }} ] || grep -q '^State:.Z' /proc/${{pids# }}/status; then
+    echo "the node has ended: $(tail -n 1 {log})"
+fi
+exit $code
+"""
 
 _LAUNCHER = """
 start() {{

@@ -19,7 +19,7 @@ from bob.agent.inside import processes
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc, node_place
-from bob.agent.inside.nodes import AGAIN_SECONDS, NodesDocument, bring_up, with_nodes
+from bob.agent.inside.nodes import AGAIN_SECONDS, NodesDocument, bring_up, with_node_alone, with_nodes
 from bob.agent.inside.pacing import Neighbour, PacedPipe
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
@@ -85,12 +85,13 @@ def put_program(blob: bytes, world: bool = False, cluster: list[Any] | None = No
     return {}, b""
 
 
-def choose_late(late: int, blob: bytes) -> Reply:
-    """From now on, start the node ``late`` of the cluster after the others (-1: all together)."""
+def choose_start(late: int, blob: bytes, alone: int = -1) -> Reply:
+    """From now on, start the node ``late`` of the cluster after the others (-1: all together). If ``alone`` is not -1,
+    start only this node, and run the script ``signature`` in place of the check."""
     global nodes
     if nodes is None:
         raise Denial("the program is not a cluster")
-    nodes = nodes._replace(late=late)
+    nodes = nodes._replace(late=late, alone=alone)
     return {}, b""
 
 
@@ -176,6 +177,9 @@ def _patience(starts: int) -> float:
 def run_check(told: bytes, seconds: float) -> ScriptExit:
     with open(TOLD, "wb") as file:
         file.write(told)
+    if nodes is not None and nodes.alone >= 0:
+        words = [f"{HOME}/signature", ROOT, str(nodes.alone)]
+        return Script([], words, "/", beside_nodes=True).wait(seconds + STARTING)
     if nodes is not None:
         words = [f"{HOME}/check", ROOT, TOLD]
         patience = 4 * seconds + AGAIN_SECONDS + _patience(2)
@@ -261,7 +265,9 @@ class Script:
         self._name = os.path.basename(words[0])
         self._bounds = processes.ScriptBounds(self._others, CALLS if tracer else "")
         command = _placed(words, folder)
-        if beside_nodes and nodes is not None:
+        if beside_nodes and nodes is not None and nodes.alone >= 0:
+            command = with_node_alone(nodes, command, lambda words: _placed(words, "/"))
+        elif beside_nodes and nodes is not None:
             command = with_nodes(nodes, command, lambda words: _placed(words, "/"), starts, again)
         is_told = bool(tracer)  # other scripts print for people, so both outputs go into one pipe, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker

@@ -163,6 +163,8 @@ class Member:
                 return self.vote(*request["vote"])
             if "append" in request:
                 return self.append(*request["append"])
+            if "look" in request:
+                return {"recovered": [self.base, self.base_term, self.values, self.entries]}
             if not self.leads:
                 return {"ok": False}
             if "get" in request:

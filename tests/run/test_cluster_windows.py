@@ -1,0 +1,234 @@
+"""A cluster of two nodes, explored in guests that are made up: bob's tuples and answers against brute force."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import samples_of_runs as samples
+from bob.catalogue.request import ProbeRequest
+from bob.claim.verdict import Verdict
+from bob.crash.coverage import States
+from bob.crash.cuts import CutKind
+from bob.crash.device import DeviceModel
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState
+from bob.crash.tuples import PaceRule
+from bob.judge.programs import judge
+from bob.observe.observation import OutcomeTable
+from bob.observe.observations import ExploredState, Observations
+from bob.program.answer import CheckerAnswer
+from bob.program.program import Program, ProgramFile
+from bob.program.transcript import Output, ProgramCase, Transcript
+from bob.progress import Silent
+from bob.run import cluster_windows, pool, program_windows
+from bob.run.cluster_windows import explore_cluster
+from bob.subject import cluster_of
+from bob.trace.base import Base
+from bob.trace.model import DeviceWrite, Flush, Moment, Trace
+
+SECTORS, PLACE = 16, 3  # each disk has this length, and its file is in this sector
+OLD, NEW = b"o" * 512, b"n" * 512
+TOLD = b"done\n"
+START, TOLD_AT, END = 10, 24, 30
+
+
+def at(time: int) -> Moment:
+    return Moment(time, float(time))
+
+
+# Node 0 syncs before it tells node 1, and node 1 does not sync before the client is told.
+WRITES = [(0, 12, 13), (1, 20, 21)]  # device, submitted, completed
+MESSAGES = [(0, 16, 1, 18), (1, 22, 2, 23)]  # sender, sent, receiver, received
+TRACE = Trace(
+    writes=tuple(
+        DeviceWrite(n, PLACE, NEW, at(submitted), at(completed), device=device)
+        for n, (device, submitted, completed) in enumerate(WRITES)
+    ),
+    flushes=(Flush(at(14), at(15), device=0),),
+    marks=(),
+    start=at(START),
+    end=at(END),
+    device_sectors=(SECTORS, SECTORS),
+)
+DISKS = (SECTORS * 512, SECTORS * 512)
+BASE = Base("c0", sum(DISKS), samples.packed([(PLACE, OLD), (SECTORS + PLACE, OLD)]), "rw", "", DISKS)
+
+
+def timeline() -> str:
+    """The packets, as the kernel writes them. The number of a line is its time."""
+    lines = [""] * END
+    for sender, sent, receiver, received in MESSAGES:
+        names = ["node0", "node1", "br0"]
+        lines[sent - 1] = (
+            f"  node-1  [000] b.s1.  {sent}.000000: net_dev_start_xmit: dev={names[sender]} skbaddr=0a len=9"
+        )
+        lines[received - 1] = (
+            f"  node-1  [000] ..s1.  {received}.000000: netif_receive_skb: dev={names[receiver]} skbaddr=0a len=9"
+        )
+    return "\n".join(lines)
+
+
+def durable(device: int, moment: int) -> bool:
+    return device == 0 and moment >= 15
+
+
+def brute(kind: CutKind) -> set[tuple[bytes, bytes, bytes]]:
+    """Each possible tuple: every consistent cut, and every legal state of each disk at its moment."""
+    found = set()
+    moments = range(START, END + 1)
+    for cut in product(moments, repeat=3) if kind is CutKind.ANY else ((one,) * 3 for one in moments):
+        if any(received <= cut[receiver] and sent > cut[sender] for sender, sent, receiver, received in MESSAGES):
+            continue
+        choices = []
+        for device, submitted, _completed in WRITES:
+            sure = durable(device, cut[device])
+            choices.append([NEW] if sure else [OLD, NEW] if submitted <= cut[device] else [OLD])
+        found |= {(*trees, TOLD if cut[2] >= TOLD_AT else b"") for trees in product(*choices)}
+    return found
+
+
+@dataclass
+class Guests:
+    """Made-up guests. The checker wants both nodes to have the new file once the client was told."""
+
+    alone: int = -1
+    checks: int = 0
+    lost: str | None = None
+    made: list[Any] = field(default_factory=list)
+
+    @contextmanager
+    def agent_in(self, *_: object) -> Iterator[object]:
+        yield SimpleNamespace(is_sound=True)
+
+    def explore(self, _agent: object, _subject: object, plan: Plan, *_: object) -> Observations:
+        """All states of a node's disk."""
+        states = dict.fromkeys(
+            [*plan.bare, *plan.controls, *(CrashState(n, point.pending) for n, point in enumerate(plan.points))]
+        )
+        tree = {"/": {"kind": "directory"}, "/f": {"kind": "file", "size": 512}}
+        table = OutcomeTable(
+            [
+                json.dumps({"error": None, "repaired": False, "tree": {**tree, "/f": {**tree["/f"], "content": [n]}}})
+                for n in range(2)
+            ],
+            [OLD, NEW],
+        )
+        seen = [ExploredState(one, int(bool(plan.points[one.point].durable or one.kept))) for one in states]
+        known = () if self.lost else tuple(seen)
+        return Observations(known, table, States(2, 2, 2, "writes"), self.lost)
+
+    def choose_start(self, _agent: object, late: int = -1, *, alone: int = -1) -> None:
+        del late
+        self.alone = alone
+
+    def session_of(self, _agent: Any, case: ProgramCase, **_: object) -> Any:
+        floor = case.plan.composer.floor_delta()
+
+        def check_program(asked: Sequence[Any], payload: bytes, _seconds: object) -> list[CheckerAnswer]:
+            answers = []
+            for one in asked:
+                disk = {PLACE: OLD, SECTORS + PLACE: OLD}
+                for sector, source, count in (*floor, *one.state):
+                    for n in range(count):
+                        disk[sector + n] = payload[(source + n) * 512 : (source + n + 1) * 512]
+                files = disk[PLACE], disk[SECTORS + PLACE]
+                if self.alone >= 0:
+                    answers.append(CheckerAnswer(0, files[self.alone].decode()))
+                    continue
+                self.checks += 1
+                fails = one.output == TOLD and files != (NEW, NEW)
+                answers.append(CheckerAnswer(10 if fails else 0, "it is lost" if fails else ""))
+                self.made.append((*files, one.output))
+            return answers
+
+        return SimpleNamespace(check_program=check_program)
+
+
+@pytest.fixture
+def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
+    made = Guests()
+    monkeypatch.setattr(pool, "agent_in", made.agent_in)
+    monkeypatch.setattr(cluster_windows, "explore", made.explore)
+    for module in (cluster_windows, program_windows):
+        monkeypatch.setattr(module, "put_program", lambda *_: None)
+        monkeypatch.setattr(module, "session_of", made.session_of)
+        monkeypatch.setattr(module, "choose_start", made.choose_start)
+    return made
+
+
+def case_of(**more: Any) -> ProgramCase:
+    node = replace(samples.CONFIGURATION, sizes=(SECTORS * 512,))
+    recording = replace(samples.RECORDING, timeline=timeline())
+    program = Program("mine", "", more.pop("files", ()), nodes=2, **more)
+    transcript = Transcript(TOLD, (), 7, (Output(at(TOLD_AT), TOLD),), None)
+    return ProgramCase(cluster_of([node, node]), program, BASE, recording, Plan(TRACE, BASE, DeviceModel()), transcript)
+
+
+def explored(case: ProgramCase, **asked: Any) -> Any:
+    request = ProbeRequest(case.subject, **{"budget": 100, **asked})
+    return explore_cluster(pool.ProgramGuests(None, None, Silent()), case, request, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", CutKind)
+def test_each_possible_tuple_is_checked_once(guests: Guests, kind: CutKind) -> None:
+    looked, counts = explored(case_of(), cut=kind)
+    expected = brute(kind)
+    assert sorted(guests.made) == sorted(expected)
+    assert (counts.possible, counts.checked, counts.cut) == (len(expected), len(expected), kind.value)
+    assert (counts.messages, counts.trees) == (2, (2, 2))
+    assert [one.told for one in looked] == [b"", TOLD]
+    subject, [easiest] = judge(samples_subject(), looked, ())
+    assert subject.answer.verdict is Verdict.FAILS
+    [way] = subject.answer.ways
+    assert way.behind == easiest.behind == (1,)  # node 0 had synced before the client was told
+    assert way.behind_words == "it is enough that n1 keeps an old tree"
+    assert way.states == sum(
+        told == TOLD and trees != (NEW, NEW) for *some, told in expected for trees in [tuple(some)]
+    )
+
+
+def samples_subject() -> Any:
+    from bob.answer.result import SubjectResult
+
+    return SubjectResult("2 x ext4")
+
+
+def test_rules_leave_out_tuples_and_say_how_many(guests: Guests) -> None:
+    _looked, counts = explored(case_of(rules=(PaceRule.MASTER,), master=0))
+    every = counts.possible
+    assert every == len(brute(CutKind.ANY))
+    assert counts.set_aside > 0 and counts.rules == ("R3",)
+    _looked, counts = explored(case_of(rules=(PaceRule.MASTER,), master=0), by_rules=False)
+    assert (counts.possible, counts.set_aside, counts.checked) == (every, 0, every)
+
+
+def test_a_tuple_of_each_class_decides_the_others(guests: Guests) -> None:
+    files = (ProgramFile("signature", b"", True),)
+    _looked, counts = explored(case_of(files=files))
+    assert guests.alone == -1
+    assert counts.classes == counts.decided == counts.possible == counts.checked  # the trees differ in what matters
+    assert counts.split == 0
+
+
+def test_without_a_tree_of_some_node_nothing_is_safe(guests: Guests) -> None:
+    guests.lost = "the guest was lost"
+    looked, counts = explored(case_of())
+    subject, _easiest = judge(samples_subject(), looked, ())
+    assert (subject.answer.verdict, subject.answer.reason) == (Verdict.UNKNOWN, "the guest was lost")
+    assert guests.checks == counts.checked == counts.possible == 0
+
+
+def test_without_messages_all_nodes_crash_at_one_instant(guests: Guests) -> None:
+    """A trace without packets would limit no moments: it is incomplete."""
+    silent = case_of()
+    silent = replace(silent, recording=replace(silent.recording, timeline=""))
+    _looked, counts = explored(silent)
+    assert counts.cut == CutKind.INSTANT.value and set(guests.made) <= brute(CutKind.INSTANT)
