@@ -110,6 +110,16 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeGrid:
+    """The trees of two ``nodes`` of a cluster. Each of ``rows`` is a tree of the first node, and each letter in it a
+    tree of the second node, the oldest trees first. The letter is "x" if the checker refused some tuple with both
+    trees, "." if it accepted all checked ones, "?" if none was checked, and a space if no cut has both trees."""
+
+    nodes: tuple[int, int]
+    rows: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterTuples:
     """Counts of a cluster's crash states. A tuple has a tree of files for each node, and the client's output before the
     crash. ``trees`` has the number of distinct trees of each node. If ``are_all_trees`` is true, no legal crash state
@@ -120,7 +130,8 @@ class ClusterTuples:
     ``rules`` of the cluster (:class:`bob.crash.tuples.PaceRule`) set ``set_aside`` of the possible tuples aside. If the
     cluster says what a node has recovered, the tuples belong to ``classes`` (:class:`bob.crash.tuples.Classes`). An
     answer decides all tuples of a class, unless a control has ``split`` the class; ``decided`` counts these tuples.
-    ``unmountable`` states of single disks did not mount."""
+    ``unmountable`` states of single disks did not mount. ``grids`` has a grid for each two nodes; it is empty if a node
+    has very many trees."""
 
     cut: str
     messages: int
@@ -134,6 +145,7 @@ class ClusterTuples:
     decided: Count = 0
     split: int = 0
     unmountable: Count = 0
+    grids: tuple[NodeGrid, ...] = ()
 
     @property
     def words(self) -> str:

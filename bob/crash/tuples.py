@@ -93,6 +93,31 @@ class PossibleTuples:
                 self._with_behind(told, one) for told in outputs for one in self._sets(told, size, rules)
             )
 
+    def grid(self, nodes: tuple[int, int], answers: Mapping[Chosen, int | None]) -> tuple[str, ...]:
+        """Return a row for each tree of the first of ``nodes``, with a letter for each tree of the second. The letter
+        is "x" if a tuple with both trees has an answer that is not 0, else "." if such a tuple has an answer, else "?"
+        if some cut has both trees, else a space. Trees are in the order of their first moments."""
+        one, other = nodes
+        found: dict[tuple[int, int], bool] = {}
+        for chosen, answer in answers.items():
+            pair = chosen[one], chosen[other]
+            found[pair] = found.get(pair, False) or answer != 0
+        orders = [
+            [n for _moments, n in sorted((tuple(m), n) for n, m in enumerate(self.states[node]))] for node in nodes
+        ]
+
+        def letter(row: int, column: int) -> str:
+            if (refused := found.get((row, column))) is not None:
+                return "x" if refused else "."
+            go_together = any(
+                self.cuts.go_together(one, mine, other, theirs)
+                for mine in self.states[one][row]
+                for theirs in self.states[other][column]
+            )
+            return "?" if go_together else " "
+
+        return tuple("".join(letter(row, column) for column in orders[1]) for row in orders[0])
+
     def behind(self, chosen: Chosen) -> tuple[int, ...]:
         """Return the nodes that are behind in the tuple ``chosen``."""
         newest = self._newest(chosen[-1])

@@ -17,6 +17,7 @@ from bob.claim.expectation.language import parse
 from bob.judge.statics import told_once
 from bob.protocol.diagram import Protocol
 from bob.report import answers as words
+from bob.report import cluster_drawing
 from bob.report.counts import of_model
 from bob.report.nearby import nearby
 from bob.report.promises import is_left_open, left_open
@@ -31,13 +32,14 @@ class ShownAnswer:
     """An answer, as a page shows it. ``anchor`` is the HTML id of its place on the page. A crash may break the answer's
     claim in several ``ways``. A way is a group of crash states that break the claim with the same evidence.
     ``protocol`` is an SVG of the program's update protocol (how its calls change the file system). It is empty if the
-    protocol is unknown."""
+    protocol is unknown. ``grids`` is an SVG of the crash states of a cluster; it is empty for other programs."""
 
     anchor: str
     subject: SubjectResult
     answer: Answer
     ways: tuple[ShownWay, ...] = ()
     protocol: str = ""
+    grids: str = ""
 
 
 def to_html(result: Result, run: Path) -> str:
@@ -77,7 +79,9 @@ def _of_program(result: Result, run: Path) -> Iterator[ShownAnswer]:
         anchor, answer = f"answer-{number}", subject.answer
         ways = tuple(shown_way(f"{anchor}-{place}", way, run) for place, way in enumerate(answer.ways, start=1))
         picture = _picture(protocols.get(subject.name), answer, subject.name)
-        yield ShownAnswer(anchor, subject, answer, ways, picture)
+        grids = subject.tuples.grids if subject.tuples is not None else ()
+        pictured = Markup(cluster_drawing.svg(grids, subject.name)) if grids else ""
+        yield ShownAnswer(anchor, subject, answer, ways, picture, pictured)
     first = result.protocols[0] if result.protocols else None
     for number, subject in enumerate(result.models, start=1):
         picture = _picture(first, subject.answer, f"model {subject.name}")

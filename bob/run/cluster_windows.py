@@ -5,10 +5,10 @@ crash. bob starts the whole cluster on some of the possible tuples, and runs the
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 
 from bob.agent.client import Agent
-from bob.answer.result import ClusterTuples
+from bob.answer.result import ClusterTuples, NodeGrid
 from bob.catalogue.request import ProbeRequest
 from bob.crash.coverage import States
 from bob.crash.cuts import CutKind, Cuts, Interval, intervals_of
@@ -37,6 +37,7 @@ from bob.subject import DEFAULT_BUDGET, Subject
 from bob.trace.messages import messages
 from bob.trace.timeline import parse_timeline
 
+MOST_IN_GRID = 80  # a picture of two nodes with more trees would be too wide
 MOST_CLASSED = 100_000  # bob looks for classes among so many tuples: each takes some 0.1 ms
 
 
@@ -262,10 +263,15 @@ class _Cluster:
         plan = self._case.plan
         return Plan(plan.trace, self._case.base, plan.model, [plan.points[0], *cuts, plan.points[-1]])
 
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        is_small = all(len(node.outcomes) <= MOST_IN_GRID for node in self._trees)
+        return list(combinations(range(len(self._trees)), 2)) if is_small else []
+
     def counts(self, chosen: Sequence[Chosen], windows: Sequence["_TuplesJob"]) -> ClusterTuples:
         classes = (0, 0, 0)
+        codes = {one: job.looked.answers[place].code for job in windows for place, one in job.checked}
         if self.classes is not None:
-            codes = {one: job.looked.answers[place].code for job in windows for place, one in job.checked}
             some = islice(self.tuples.in_order(self._rules), MOST_CLASSED)
             classes = self.classes.decided(dict.fromkeys([*some, *chosen]), codes)
         trees = tuple(len(node.outcomes) for node in self._trees)
@@ -277,6 +283,7 @@ class _Cluster:
             rules=tuple(rule.value for rule in self._rules.rules),
             set_aside=self.tuples.possible - self.tuples.possible_by(self._rules),
             checked=len(chosen),
+            grids=tuple(NodeGrid(pair, self.tuples.grid(pair, codes)) for pair in self._pairs),
             classes=classes[0],
             decided=classes[1],
             split=classes[2],

@@ -28,6 +28,7 @@ from bob.program.answer import CheckerAnswer
 from bob.program.program import Program, ProgramFile
 from bob.program.transcript import Output, ProgramCase, Transcript
 from bob.progress import Silent
+from bob.report.cluster_drawing import WORDS, svg, told
 from bob.run import cluster_windows, pool, program_windows
 from bob.run.cluster_windows import explore_cluster
 from bob.subject import cluster_of
@@ -190,6 +191,18 @@ def test_each_possible_tuple_is_checked_once(guests: Guests, kind: CutKind) -> N
     [way] = subject.answer.ways
     assert way.behind == easiest.behind == (1,)  # node 0 had synced before the client was told
     assert way.behind_words == "it is enough that n1 keeps an old tree"
+    [grid] = counts.grids
+    expected_grid = {
+        (one, other): "x"
+        if any(told == TOLD for *some, told in expected if some == [one, other] != [NEW, NEW])
+        else "."
+        for one, other, _told in expected
+    }
+    names = [OLD, NEW]
+    assert grid.nodes == (0, 1)
+    assert grid.rows == tuple("".join(expected_grid.get((a, b), " ") for b in names) for a in names)
+    picture = svg(counts.grids, "2 x ext4")
+    assert picture.count("<rect") == 4 + len(WORDS) and told(counts.grids) in picture
     assert way.states == sum(
         told == TOLD and trees != (NEW, NEW) for *some, told in expected for trees in [tuple(some)]
     )
