@@ -20,8 +20,9 @@ class GrowthPoint:
     """A growth point: the last ``time`` with exactly this set of ``durable`` writes. A crash at this time leaves all
     ``durable`` writes, and any subset of the writes ``pending``. Writes are given by their indexes in submission order.
     ``becomes_durable`` has the pending writes that are durable from ``time + 1`` on. It is empty only at the end of the
-    window. ``pending_units`` and ``becoming_units`` are the numbers of atomic units in the writes ``pending`` and
-    ``becomes_durable``."""
+    window. If each disk crashes at another moment (in a cluster), ``moments`` has the moment of each disk, and ``time``
+    is the last of them. ``pending_units`` and ``becoming_units`` are the numbers of atomic units in the writes
+    ``pending`` and ``becomes_durable``."""
 
     time: int
     durable: tuple[int, ...]
@@ -29,6 +30,11 @@ class GrowthPoint:
     becomes_durable: tuple[int, ...]
     pending_units: int
     becoming_units: int
+    moments: tuple[int, ...] = ()
+
+    def moment(self, device: int) -> int:
+        """Return the time of the crash of disk number ``device``."""
+        return self.moments[device] if self.moments else self.time
 
 
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
@@ -48,8 +54,8 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     start, end = trace.start.time, trace.end.time
 
     def point(time: int, durable: Sequence[int], pending: Sequence[int], becoming: Sequence[int]) -> GrowthPoint:
-        count = [sum(units[index] for index in some) for some in (pending, becoming)]
-        return GrowthPoint(time, tuple(durable), tuple(pending), tuple(becoming), *count)
+        sizes, new = (sum(units[index] for index in some) for some in (pending, becoming))
+        return GrowthPoint(time, tuple(durable), tuple(pending), tuple(becoming), sizes, new)
 
     def changes(after: int, until: int) -> list[int]:
         return sorted({time for time in since if time is not None and after < time <= until})

@@ -142,5 +142,5 @@ def together(disks: Sequence[NodeDisk], crash: ClusterCrash, number: int) -> tup
         whole |= of_disk
         torn += of_torn
     pending = tuple(sorted({*sent}.difference(durable)))
-    point = GrowthPoint(max(crash.moments), tuple(sorted(durable)), pending, (), 0, 0)
+    point = GrowthPoint(max(crash.moments), tuple(sorted(durable)), pending, (), 0, 0, crash.moments)
     return point, CrashState(number, tuple(sorted(whole.difference(durable))), tuple(sorted(torn)))

@@ -129,8 +129,8 @@ def timeline(
     ``of_nodes`` is true, each disk belongs to a member of a cluster."""
     time, start = point.time, trace.start.seconds
 
-    def ended(moment: Moment) -> float | None:
-        return _seconds(moment.seconds - start) if moment.time <= time else None
+    def ended(moment: Moment, device: int) -> float | None:
+        return _seconds(moment.seconds - start) if moment.time <= point.moment(device) else None
 
     torn = dict(state.torn)
     fates = {
@@ -140,13 +140,13 @@ def timeline(
     }
     events: list[tuple[int, StoryEvent]] = []
     for write in trace.writes:
-        if write.submitted.time > time:
+        if write.submitted.time > point.moment(write.device):
             continue
         index = write.index
         kind, what = names[index]
         event = WriteEvent(
             seconds=_seconds(write.submitted.seconds - start),
-            end=ended(write.completed),
+            end=ended(write.completed, write.device),
             first=index,
             count=1,
             sector=write.sector,
@@ -163,10 +163,10 @@ def timeline(
         )
         events.append((write.submitted.time, event))
     for flush in trace.flushes:
-        if trace.start.time <= flush.submitted.time <= time:
+        if trace.start.time <= flush.submitted.time <= point.moment(flush.device):
             began = _seconds(flush.submitted.seconds - start)
             node = flush.device if of_nodes else None
-            flushed = FlushEvent(seconds=began, end=ended(flush.completed), task=flush.task, node=node)
+            flushed = FlushEvent(seconds=began, end=ended(flush.completed, flush.device), task=flush.task, node=node)
             events.append((flush.submitted.time, flushed))
     events += _calls(trace, time)
     events.sort(key=lambda pair: pair[0])
