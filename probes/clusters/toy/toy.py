@@ -1,9 +1,11 @@
 """A small replicated key-value store. A node has a log, a snapshot of older entries, and its vote, each in a file. A
-leader copies its log to the others, and acknowledges an entry that a majority has on disk."""
+leader copies its log to the others, and acknowledges an entry that a majority has on disk. The store also has a title,
+in a file of its own that a rename replaces."""
 
 import json
 import os
 import socket
+import sys
 import threading
 import time
 import zlib
@@ -11,18 +13,20 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 with open(f"{HERE}/faults") as switches:
     FAULTS = set(switches.read().split())
-PORT, MOST_IN_LOG = 7000, 3
+PORT, MOST_IN_LOG = 7000, 2
 # What each word in `faults` plants:
 #   no-fsync              a log entry is not synced
+#   late-fsync            a log entry is synced a second later
+#   sync-before-write     the log is synced before the entry is written
 #   followers-no-fsync    a follower does not sync a log entry
 #   no-directory-fsync    the directory is not synced after a file was made or renamed
-#   ack-from-memory       a follower answers before it writes the entry
+#   ack-from-memory       a follower answers a second before it writes the entry
 #   ack-before-majority   the leader acknowledges what only it has
 #   vote-ignores-log      a node votes for a candidate with an older log
+#   vote-not-synced       the file with term and vote is renamed before its data is synced
 #   snapshot-not-synced   the snapshot is renamed before its data is synced
-#   log-cut-first         the log is emptied before the snapshot is there
+#   log-cut-first         the log is emptied a second before the snapshot is there
 #   no-checksum           a torn log entry counts as an entry
-
 
 def call(number, timeout=1.0, **request):
     """The answer of a node, or None."""
@@ -57,12 +61,15 @@ class Member:
         self.leads, self.heard = False, time.monotonic()
         self.base, self.base_term, self.values = self.read_json("snapshot", [0, 0, {}])
         self.term, self.voted = self.read_json("vote", [0, None])
+        self.title = self.read_json("title", [0, ""])  # its version, and the text
         self.entries = []  # of [term, key, value], after the first `base`
         is_new = not os.path.exists(f"{folder}/log")
         self.log = os.open(f"{folder}/log", os.O_RDWR | os.O_CREAT)
         if is_new:
             self.sync_directory()
         self.read_log()
+        if self.last_term > self.term:
+            sys.exit(f"the log has an entry of term {self.last_term}, but the vote is of term {self.term}")
 
     # Files
 
@@ -117,24 +124,36 @@ class Member:
         lines = [b"%08x %s\n" % (zlib.crc32(text), text) for text in texts]
         place = self.start + sum(map(len, lines[:kept]))
         os.ftruncate(self.log, place)
+        if "sync-before-write" in FAULTS:
+            os.fsync(self.log)
         os.pwrite(self.log, b"".join(lines[kept:]), place)
-        if "no-fsync" not in FAULTS and not (is_follower and "followers-no-fsync" in FAULTS):
+        if "late-fsync" in FAULTS:
+            threading.Timer(1.0, os.fsync, [self.log]).start()
+        elif not FAULTS & {"no-fsync", "sync-before-write"} and not (is_follower and "followers-no-fsync" in FAULTS):
             os.fsync(self.log)
 
     def keep_vote(self):
-        self.write_json("vote", [self.term, self.voted])
+        self.write_json("vote", [self.term, self.voted], "vote-not-synced" not in FAULTS)
 
     def take_snapshot(self, base, base_term, values, entries):
         self.base, self.base_term, self.values = base, base_term, values
+        written = "snapshot", [base, base_term, values], "snapshot-not-synced" not in FAULTS
         if "log-cut-first" in FAULTS:
             os.ftruncate(self.log, 0)
             os.fsync(self.log)
-        self.write_json("snapshot", [base, base_term, values], "snapshot-not-synced" not in FAULTS)
+            threading.Timer(1.0, self.write_json, written).start()
+        else:
+            self.write_json(*written)
         self.entries, self.start = [], 0
         os.ftruncate(self.log, 0)
         self.write_log(entries, is_follower=False)
 
     # What a node knows
+
+    @property
+    def place(self):
+        """When this node stands for election: the nodes take turns, so after a restart another node is first."""
+        return (self.number + self.term) % (1 + len(self.others))
 
     @property
     def last(self):
@@ -164,9 +183,13 @@ class Member:
             if "append" in request:
                 return self.append(*request["append"])
             if "look" in request:
-                return {"recovered": [self.base, self.base_term, self.values, self.entries]}
+                return {"recovered": [self.base, self.base_term, self.values, self.entries, self.title, self.term]}
+            if "keep" in request:
+                return self.keep_title(*request["keep"])
             if not self.leads:
                 return {"ok": False}
+            if "title" in request:
+                return self.change_title(request["title"])
             if "get" in request:
                 return {"ok": self.copied(), "value": self.value(request["get"])}
             self.write_log([*self.entries, [self.term, *request["set"]]], is_follower=False)
@@ -184,6 +207,22 @@ class Member:
         self.voted, self.heard = candidate, time.monotonic()
         self.keep_vote()
         return {"ok": True, "term": self.term}
+
+    def keep_title(self, version, text):
+        """Keep a later title. Answer with the latest one."""
+        if version > self.title[0]:
+            self.title = [version, text]
+            self.write_json("title", self.title)
+        return {"ok": True, "title": self.title}
+
+    def change_title(self, text):
+        """Replace the title, unless the text is empty. Answer with the latest title of a majority."""
+        answers = [answer for other in self.others if (answer := call(other, keep=self.title))]
+        self.keep_title(*max(answer["title"] for answer in [*answers, {"title": self.title}]))
+        if text:
+            self.keep_title(self.title[0] + 1, text)
+            answers = [answer for other in self.others if (answer := call(other, keep=self.title))]
+        return {"ok": 1 + len(answers) >= self.majority, "title": self.title[1]}
 
     def append(self, term, base, base_term, values, entries):
         """Take over the leader's snapshot and log."""
@@ -206,12 +245,19 @@ class Member:
     # Leading
 
     def copied(self):
-        """Copy the snapshot and the log to the others. Return whether a majority has them."""
+        """Copy the snapshot and the log to the others, until a majority has them; the rest gets them with the next
+        heartbeat. Return whether a majority has them."""
+        return self.copy(self.majority)
+
+    def copy(self, enough):
         request = [self.term, self.base, self.base_term, self.values, self.entries]
-        answers = [answer for other in self.others if (answer := call(other, append=request))]
-        for answer in answers:
-            self.see(answer["term"])
-        return self.leads and 1 + sum(answer["ok"] for answer in answers) >= self.majority
+        have = 1
+        for other in self.others:
+            answer = call(other, append=request) if have < enough else None
+            if answer:
+                self.see(answer["term"])
+                have += answer["ok"]
+        return self.leads and have >= self.majority
 
     def stand(self):
         self.term, self.voted = self.term + 1, self.number
@@ -227,8 +273,8 @@ class Member:
             time.sleep(0.2)
             with self.lock:
                 if self.leads:
-                    self.copied()
-                elif time.monotonic() - self.heard > 0.6 + 0.5 * self.number:
+                    self.copy(1 + len(self.others))
+                elif time.monotonic() - self.heard > 0.6 + 0.5 * self.place:
                     self.heard = time.monotonic()
                     self.stand()
 
