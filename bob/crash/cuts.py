@@ -108,12 +108,14 @@ def intervals_of(cuts: Cuts, states: Sequence[NodeStates], chosen: Sequence[int]
 
 def count_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> int:
     """Return the exact number of possible tuples."""
-    return sum(1 for _one in possible_tuples(cuts, states))
+    return _Tuples(cuts, states).count()
 
 
 class _Tuples:
     def __init__(self, cuts: Cuts, states: Sequence[NodeStates]) -> None:
         self._cuts, self._states = cuts, states
+        self._last: list[tuple[Interval, int]] = []  # each interval of the last node, with the number of its state
+        self._fitting: dict[tuple[int, Interval], int] = {}
 
     def choices(self) -> Iterator[tuple[Interval, ...]]:
         """Yield choices of an interval for each node that some consistent cut allows. Each node must have one state."""
@@ -138,6 +140,43 @@ class _Tuples:
             ]
             if more:
                 yield from self.below((*chosen, number), more)
+
+    def count(self) -> int:
+        """Return the number of possible tuples. To be fast, look at all states of the last node at once."""
+        if not self._states:
+            return 1
+        self._last = [(interval, number) for number, intervals in enumerate(self._states[-1]) for interval in intervals]
+        last = len(self._states) - 1
+        alone = (self._cuts.go_together(last, one, last, one) for one, _state in self._last)
+        return self._count([((), sum(int(one) << place for place, one in enumerate(alone)))], 0)
+
+    def _count(self, choices: list[tuple[tuple[Interval, ...], int]], node: int) -> int:
+        """Return the number of possible tuples whose first nodes have some states. Each of ``choices`` has intervals
+        for these nodes, and a bit mask of the last node's intervals that go together with them. ``node`` is the next
+        node."""
+        if node == len(self._states) - 1:
+            fits = 0
+            for _intervals, some in choices:
+                fits |= some
+            return len({state for place, (_interval, state) in enumerate(self._last) if fits >> place & 1})
+        found = 0
+        for intervals in self._states[node]:
+            more = [
+                ((*before, one), left)
+                for before, some in choices
+                for one in intervals
+                if self._go_with(before, one) and (left := some & self._fits_last(node, one))
+            ]
+            found += self._count(more, node + 1) if more else 0
+        return found
+
+    def _fits_last(self, node: int, interval: Interval) -> int:
+        """Return the intervals of the last node that go together with ``interval`` of ``node``, as a bit mask."""
+        if (node, interval) not in self._fitting:
+            last = len(self._states) - 1
+            fits = (self._cuts.go_together(node, interval, last, other) for other, _state in self._last)
+            self._fitting[node, interval] = sum(int(one) << place for place, one in enumerate(fits))
+        return self._fitting[node, interval]
 
     def _go_with(self, before: tuple[Interval, ...], interval: Interval) -> bool:
         node = len(before)

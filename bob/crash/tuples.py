@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations
 from random import Random
 
 from bob.crash.cuts import Cuts, Interval, NodeStates, count_tuples
@@ -72,9 +72,6 @@ class PossibleTuples:
         """Return the number of possible tuples in which the client was told ``told`` outputs."""
         return count_tuples(self.cuts, (*self.states[:-1], [self.states[-1][told]]))
 
-    def is_possible(self, chosen: Chosen) -> bool:
-        return count_tuples(self.cuts, self._alone(chosen)) > 0
-
     def possible_by(self, rules: Rules) -> int:
         """Return the exact number of possible tuples that ``rules`` do not set aside."""
         return sum(
@@ -132,7 +129,27 @@ class PossibleTuples:
         random, choices = Random(f"{self.seed} tuples {told} {behind}"), self._trees(told, behind)
         for older in choices:
             random.shuffle(older)
-        yield from filter(self.is_possible, ((*trees, told) for trees in product(*choices)))
+        yield from self._spread((), choices, told)
+
+    def _spread(self, chosen: Chosen, choices: Sequence[Sequence[int]], told: int) -> Iterator[Chosen]:
+        """Yield the possible tuples that begin with the trees ``chosen``. The first ones differ in each other tree."""
+        if len(chosen) == len(choices):
+            yield (*chosen, told)
+            return
+        more = [(*chosen, tree) for tree in choices[len(chosen)] if self._go_together((*chosen, tree), told)]
+        yield from interleave(self._spread(one, choices, told) for one in more)
+
+    def _go_together(self, trees: Chosen, told: int) -> bool:
+        """Return whether some consistent cut has the first nodes at these ``trees``, and the client at ``told``."""
+        found: list[tuple[tuple[int, Interval], ...]] = [((self.nodes, self.states[-1][told][0]),)]
+        for node, tree in enumerate(trees):
+            found = [
+                (*before, (node, mine))
+                for before in found
+                for mine in self.states[node][tree]
+                if all(self.cuts.go_together(node, mine, other, theirs) for other, theirs in (*before, (node, mine)))
+            ]
+        return bool(found)
 
     def _trees(self, told: int, behind: Sequence[int]) -> list[list[int]]:
         """Return, for each node, the trees that it may have if exactly the nodes ``behind`` are behind."""
@@ -165,9 +182,6 @@ class PossibleTuples:
             if self.cuts.go_together(node, one, self.nodes, when)
         ]
         return max(found, default=(0, -1))[1]
-
-    def _alone(self, chosen: Chosen) -> list[NodeStates]:
-        return [[of_node[number]] for of_node, number in zip(self.states, chosen, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
