@@ -7,6 +7,9 @@ files of a run directory say when what was done. No guest is needed.
 The first run counts most. Of a later one only the other configurations are taken, as long as they would have taken with
 the workloads of the first: what both have tells how much dearer one workload is than the other (the median).
 
+A file such as reports/reference/apps-linux-6.1/apps.json.xz counts, too: of each program with a budget, what its
+windows took with all recordings, by its first and its last second.
+
 One guest records a configuration from its first workload to its last, while the other observes the one before. So what
 recording takes is known, and the rest of what both did until a configuration was observed is what observing took.
 """
@@ -16,11 +19,13 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict, replace
+from datetime import datetime
 from pathlib import Path
 from statistics import median
 
 from bob.catalogue.request import request_from_json
-from bob.run.timings import SCHEMA, TimedWork, Timing
+from bob.report.saved import load_every
+from bob.run.timings import SCHEMA, USUAL_SHARE, TimedWork, Timing
 from bob.store.matrix_directory import MatrixDirectory
 
 GUESTS = 2
@@ -67,12 +72,28 @@ def together(runs: list[list[Timing]]) -> list[Timing]:
     return found
 
 
+def of_programs(file: Path) -> list[Timing]:
+    """What the windows of each program took that was done in one run. The runs used both processors."""
+    found: list[Timing] = []
+    for saved in load_every(file):
+        run, subjects = saved.result.run, saved.result.file_systems
+        windows = sum(one.checks.windows for one in subjects if one.checks is not None)
+        if run.budget:  # 0: several runs with budgets of their own, put together
+            took = datetime.fromisoformat(run.finished) - datetime.fromisoformat(run.started)
+            what = f"{saved.result.program_name} on {len(subjects)} file systems and paces"
+            work = TimedWork("app", what, "debian-bookworm", GUESTS, run.budget, windows)
+            found.append(Timing(work, took.total_seconds(), USUAL_SHARE))
+    return found
+
+
 def each(timing: Timing) -> float:
     """What one workload took (seconds)."""
     return timing.seconds / timing.work.workloads
 
 
 if __name__ == "__main__":
-    every = together([timings_of(Path(run)) for run in sys.argv[1:]])
+    runs = [Path(run) for run in sys.argv[1:]]
+    every = together([timings_of(run) for run in runs if run.is_dir()])
+    every += [timing for file in runs if file.is_file() for timing in of_programs(file)]
     lines = ",\n".join(json.dumps(asdict(one)) for one in every)
     print(f'{{"schema": "{SCHEMA}", "timings": [\n{lines}\n]}}')

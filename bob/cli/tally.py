@@ -115,6 +115,8 @@ class Tally:
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 
     def line(self) -> str:
+        if not self.workloads:
+            return f"{self.recorded} recorded"
         parts = [f"{self.observed:,}/{self.states:,} states"]
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")

@@ -1,7 +1,8 @@
-"""Find the files with changes that a program has not synced when it writes its last output. Also find the changes of
-names that its syncs have made durable."""
+"""Find the files with changes that a program has not synced when it writes an output, such as an acknowledgement. Also
+find the changes of names that its syncs have made durable."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from bob.program.paths import Paths
 from bob.program.strace import SystemCall
@@ -9,19 +10,53 @@ from bob.program.untraced import CHANGES, RENAMES, is_exchange
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import Descriptors, OpenFile
 from bob.protocol.effects import Effects
+from bob.text import plural, shortened
 from bob.workload import operations as ops
 from bob.workload.operations import How
 
 _AT_ONCE = (How.SYNC, How.DSYNC)
 
 
-def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
-    """Return the names of files below ``root`` with changes that the program had not synced when it last wrote to its
-    output. The output is the pipe with the inode ``pipe``. The names are those that the files had at that write. The
-    file whose first unsynced change is the oldest comes first."""
+MOST_OUTPUTS = 3  # outputs that a sentence names
+
+
+class UnsyncedFiles(NamedTuple):
+    """The ``files`` with unsynced changes when the program wrote ``output``, by the names that they then had. The file
+    whose first unsynced change is the oldest comes first."""
+
+    output: bytes
+    files: tuple[str, ...]
+
+
+def unsynced_in_words(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
+    """Return a sentence for each set of files that the program had changed, but not synced, when it wrote an output.
+    The arguments are those of :func:`unsynced_at_outputs`."""
+    every = list(unsynced_at_outputs(calls, pipe, root))
+    places: dict[tuple[str, ...], list[int]] = {}
+    for place, (_output, files) in enumerate(every):
+        if files:
+            places.setdefault(files, []).append(place)
+    return tuple(
+        f"changed, but not synced, when the program wrote {_which(every, at)}: {', '.join(files)}"
+        for files, at in places.items()
+    )
+
+
+def _which(every: Sequence[UnsyncedFiles], at: Sequence[int]) -> str:
+    if at == [len(every) - 1]:
+        return "its last output"
+    if len(at) == len(every):
+        return f"each of its {len(every)} outputs"
+    named = [f"‘{shortened(every[place].output.decode(errors='replace').strip(), 30)}’" for place in at[:MOST_OUTPUTS]]
+    more = [f"and {plural(len(at) - MOST_OUTPUTS, 'other output')}"] if len(at) > MOST_OUTPUTS else []
+    return ", ".join([*named, *more])
+
+
+def unsynced_at_outputs(calls: Sequence[SystemCall], pipe: int, root: str) -> Iterator[UnsyncedFiles]:
+    """Yield the files below ``root`` with unsynced changes at each write of the program to its output. The output is
+    the pipe with the inode ``pipe``."""
     names, descriptors = Paths(root, calls), Descriptors(calls)
     dirty: dict[str, None] = {}
-    told: tuple[str, ...] = ()
     for call in calls:
         if call.result is None:
             continue
@@ -36,7 +71,8 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
             dirty = _renamed(dirty, moved)
             names.moved(moved)
         elif call.name in CHANGES and call.path(0) == f"pipe:[{pipe}]":
-            told = tuple(dirty) if call.result else told
+            if call.result:
+                yield UnsyncedFiles(call.written, tuple(dirty))
         elif call.name in CHANGES:
             open_file = descriptors.at(call, 0)
             how = args.how_of(call) or (open_file.how if open_file else How.PLAIN)
@@ -55,7 +91,6 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
             dirty.clear()
         elif call.name in args.REMOVES:
             dirty.pop(names.at(call, args.REMOVES[call.name]), None)
-    return told
 
 
 def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:

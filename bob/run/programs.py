@@ -5,6 +5,7 @@ A *window* has the crashes between two outputs of the program (:mod:`bob.program
 like any workload. The checker gets the tree after a crash, and the output before the crash. bob runs it once for each
 such pair. It also runs the checker on a sample of other crash states with the same tree."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -36,7 +37,7 @@ from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.moments import moment_files
-from bob.protocol.unsynced import unsynced
+from bob.protocol.unsynced import unsynced_in_words
 from bob.run.agents import KeptGuests
 from bob.run.cluster_windows import checks_of_window, explore_cluster
 from bob.run.pool import ProgramGuests
@@ -54,7 +55,7 @@ from bob.run.program_recording import (
     validate_checker,
 )
 from bob.run.program_windows import WindowStore, explore_windows
-from bob.run.timings import TimedProgress, TimedWork, timed
+from bob.run.timings import TimedProgress, TimedWork, in_words, timed
 from bob.schema import decode, encode
 from bob.store.files import checksum_in, read_document, reading, write_document, write_whole
 from bob.store.lock import writing
@@ -63,7 +64,7 @@ from bob.store.run_directory import FRAMES, RunDirectory, now
 from bob.store.run_documents import RefusedWorkload
 from bob.store.run_kind import continued_by, is_cluster, kind_of
 from bob.story.timeline import ProgramCallEvent
-from bob.text import printable
+from bob.text import duration, printable
 from bob.witness import document as witness
 from bob.witness.document import ShownState
 
@@ -192,7 +193,12 @@ class _ProgramRun:
         slowed down, its answer at this pace is "unknown", with the reason. Raise UsageError if the program fails at
         full speed. Also raise it if the program fails in the recording that the models need."""
         frames: Sequence[SystemCall] | None = None
+        began, done = time.monotonic(), 0
         for number, request in self.asked.items():
+            if done:
+                each = (time.monotonic() - began) / done
+                self.guests.progress.step(self._left(done, each))
+            done += 1
             folder = self.run.folder(number, self.program)
             if (earlier := self.run.refusal(folder)) is not None:
                 self.results[number] = _not_at_this_pace(request, earlier.reason)
@@ -216,6 +222,18 @@ class _ProgramRun:
             else:
                 frames = self._frames(case) if frames is None else frames
                 self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
+
+    def _left(self, done: int, each: float) -> str:
+        """Return what is left in words, after ``done`` recordings of ``each`` seconds."""
+        known = [_work(case, self.asked[number], self.jobs) for number, case in self.cases.items()]
+        said = (
+            f"recorded {done} of {len(self.asked)}; the others take about {duration((len(self.asked) - done) * each)}"
+        )
+        if not known:
+            return said
+        # The other recordings have as many windows as those so far.
+        like = [replace(known[-1], what="another pace")] * (len(self.asked) - len(known))
+        return f"{said}, and then: {in_words([*known, *like])}"
 
     def _by_moments(self, case: ProgramCase, folder: Path) -> ProgramCase:
         """Return ``case`` with a checker that knows the moments of its recording. The run keeps what the checker
@@ -408,8 +426,7 @@ def _notes(case: ProgramCase) -> tuple[str, ...]:
     found, said = [case.subject.note], case.transcript
     if not (case.work.must_fail or case.work.is_by_moments):
         found.append("bob never saw the checker refuse anything, as must_fail is empty")
-    if never := unsynced(said.calls, said.pipe, ROOT):
-        found.append(f"changed, but not synced, when the program wrote its last output: {', '.join(never)}")
+    found += unsynced_in_words(said.calls, said.pipe, ROOT)
     if unfollowed := not_followed(said.calls, ROOT):
         found.append(f"not traced: {', '.join(unfollowed)}")
     if said.calls and not any(call.stack for call in said.calls):

@@ -27,6 +27,8 @@ SCHEMA = "bob.timings/1"
 USUAL = Path(__file__).with_name("usual_timings.json")
 MOST = 300
 USUAL_SHARE = 0.25  # share of recording in the work, if unknown; measured: 4 % (ext2) to one half (reiserfs)
+_PROGRAMS = "app"  # the kind of work of a program under test
+_ENOUGH_OTHERS = 5  # programs timed on this machine that say how long another one takes
 Some = Annotated[int, Meta(ge=1)]
 
 
@@ -91,7 +93,7 @@ def estimate(
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
     if not found:
-        return None, f"bob cannot estimate the time: {_unknown(parts)}"
+        return _by_others(parts, here, usual) or (None, f"bob cannot estimate the time: {_unknown(parts)}")
     took = [one.scaled_to(part) for part, one in zip(parts, found, strict=True)]
     taken = tuple(EarlierPart(part.workloads, sum(each)) for part, each in zip(parts, took, strict=True))
     seconds = sum(one.seconds for one in taken)
@@ -103,6 +105,27 @@ def estimate(
     same = all(one.work.budget == part.budget for part, one in zip(parts, found, strict=True))
     why = ", as earlier runs on this machine did" if same else ": earlier runs on this machine had another budget"
     return Earlier(seconds, share, taken), f"this takes about {duration(seconds)}{why}"
+
+
+def _by_others(
+    parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing]
+) -> tuple[Earlier, str] | None:
+    """Return an estimate for a program that was never timed, by what other programs took for as many windows, and the
+    same in words. Return None if ``parts`` are not of a program, or no program was timed."""
+    if parts[0].kind != _PROGRAMS:
+        return None
+    some = [one for one in here if one.work.kind == _PROGRAMS]
+    is_here = len({one.work.what for one in some}) >= _ENOUGH_OTHERS
+    some = some if is_here else [one for one in usual if one.work.kind == _PROGRAMS]
+    if not some:
+        return None
+    each = sorted((tuple(sum(one.scaled_to(part)) for part in parts) for one in some), key=sum)
+    few, most = (duration(sum(each[place])) for place in (len(each) // 4, 3 * len(each) // 4))
+    middle = each[len(each) // 2]
+    taken = tuple(EarlierPart(part.workloads, seconds) for part, seconds in zip(parts, middle, strict=True))
+    where = "this machine" if is_here else "the machine where bob was measured, in emulated guests"
+    words = f"most programs took {few} to {most} for as many windows on {where}"
+    return Earlier(sum(middle), 0.0, taken), f"{words}; this program's own time counts from the first ones on"
 
 
 def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> list[Timing] | None:

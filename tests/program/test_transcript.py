@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.crash.legal import growth_points
 from bob.errors import RecordingError
 from bob.program.strace import SystemCall
 from bob.program.transcript import Output, clock_offset, outputs, windows
 from bob.program.untraced import not_followed, unpaced
-from bob.protocol.unsynced import unsynced
+from bob.protocol.unsynced import unsynced_at_outputs, unsynced_in_words
 from bob.trace.model import Moment
 from bob.trace.timeline import CallReturned, Timeline
 from crash import brute
@@ -177,6 +178,29 @@ SYNC = SystemCall(1, 0.0, "sync", (), 0)
 )
 def test_files_that_were_told_of_and_never_synced(calls: list[SystemCall], told: tuple[str, ...]) -> None:
     assert unsynced(calls, PIPE, ROOT) == told
+
+
+def unsynced(calls: list[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
+    """The files at the last output."""
+    return ([()] + [one.files for one in unsynced_at_outputs(calls, pipe, root)])[-1]
+
+
+def test_files_that_were_not_synced_are_told_of_each_output() -> None:
+    """An acknowledgement is a promise at its own moment, whatever a later sync does."""
+    one, two = [write("/f"), tell(), on("fsync", "/f")], [write("/g"), tell()]
+    assert unsynced_in_words([*one, *two], PIPE, ROOT) == snapshot(
+        (
+            "changed, but not synced, when the program wrote ‘ok’: /f",
+            "changed, but not synced, when the program wrote its last output: /g",
+        )
+    )
+    assert unsynced_in_words([write("/f"), tell(), tell()], PIPE, ROOT) == snapshot(
+        ("changed, but not synced, when the program wrote each of its 2 outputs: /f",)
+    )
+    assert unsynced_in_words([write("/f"), *[tell()] * 5, on("fsync", "/f"), tell()], PIPE, ROOT) == snapshot(
+        ("changed, but not synced, when the program wrote ‘ok’, ‘ok’, ‘ok’, and 2 other outputs: /f",)
+    )
+    assert unsynced_in_words([write("/f"), on("fsync", "/f"), tell()], PIPE, ROOT) == ()
 
 
 FOLDERS = ("", "/d", "/e")
