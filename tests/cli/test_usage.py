@@ -79,7 +79,7 @@ PROBE = ("probe", "--fs", "ext4")
             ["app", "nothing"],
             snapshot("bob: unknown program 'nothing'"),
             snapshot(
-                "hint: bob ships: berkeleydb-btree, berkeleydb-hash, dbm-dumb, dpkg-install, gdbm, git-commit, git-commit-fsync, hg-commit, hsqldb, leveldb, lmdb, nano-save, postgresql, replace-cp, replace-fsync-rename, replace-fsync-rename-fsync, replace-install, replace-mv, replace-rename, replace-sed, replace-truncate, shelve, sqlite-persist, sqlite-rollback, sqlite-rollback-extra, sqlite-rollback-normal, sqlite-rollback-off, sqlite-truncate, sqlite-wal, sqlite-wal-normal, vim-save, zookeeper"
+                "hint: bob ships: berkeleydb-btree, berkeleydb-hash, dbm-dumb, dpkg-install, gdbm, git-commit, git-commit-fsync, hg-commit, hsqldb, leveldb, lmdb, nano-save, postgresql, redis, redis-everysec, replace-cp, replace-fsync-rename, replace-fsync-rename-fsync, replace-install, replace-mv, replace-rename, replace-sed, replace-truncate, shelve, sqlite-persist, sqlite-rollback, sqlite-rollback-extra, sqlite-rollback-normal, sqlite-rollback-off, sqlite-truncate, sqlite-wal, sqlite-wal-normal, vim-save, zookeeper"
             ),
         ),
         (
