@@ -16,7 +16,7 @@ from msgspec import structs
 
 from bob.answer.answer import Answer, Cross
 from bob.answer.document import to_json
-from bob.answer.result import Allowed, AskedProgram, Checks, Result, SubjectResult
+from bob.answer.result import Allowed, AskedProgram, Checks, ClusterTuples, NodeGrid, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.errors import UsageError
 from bob.program.answer import Consequence
@@ -24,6 +24,7 @@ from bob.program.folder import shipped_programs
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import MOST_NEEDS, DiagramStep, Need, Protocol, StepKind, diagram
 from bob.report.answer_pages import pages, to_html
+from bob.report.cluster_drawing import told
 from bob.report.programs_document import page as table
 from bob.report.promises import left_open, promises
 from bob.report.protocol_drawing import picture, svg
@@ -74,6 +75,22 @@ def test_every_answer_and_its_witness_is_on_one_page(tmp_path: Path) -> None:
             assert " ".join(said.split()) in text, said
     assert len(page.with_class("svg", "bob-timeline")) == len(harms)
     assert leads({"index.html": page}) == {"index.html": {"index.html"}}
+
+
+def test_a_cluster_has_counts_a_grid_and_the_nodes_with_an_old_tree(tmp_path: Path) -> None:
+    answers = found(tmp_path)
+    grid = NodeGrid((0, 2), ("x.", "? "))
+    counts = ClusterTuples("any", 7, (2, 3, 2), 9, 5, True, ("R1",), 2, 4, 6, 1, 0, (grid,))
+    subject = answers.file_systems[0]
+    ways = tuple(replace(way, behind=(0, 2)) for way in subject.answer.ways)
+    subject = replace(answered(subject, ways=ways), tuples=counts)
+    page = parse(to_html(replace(answers, subjects=(subject,)), tmp_path))
+    assert text_with(text_of(page), counts.words, "It is enough that n0 and n2 keep an old tree.")
+    [picture] = page.with_class("svg", "bob-grids")
+    assert told((grid,)) in " ".join(picture.text.split()) and "some check refused: 1" in told((grid,))
+    assert text_with(counts.words, "checked 5 of 9 ", "7 messages", "R1", "4 classes", "6 combinations", "2, 3, 2")
+    exact = replace(counts, cut="instant", are_all_trees=False, rules=(), classes=0)
+    assert text_with(exact.words, "at one instant", "at least 9", "perhaps also others")
 
 
 def test_as_several_pages_each_witness_has_its_own(tmp_path: Path) -> None:
