@@ -34,6 +34,7 @@ from bob.run.node_trees import NodeTrees
 from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink, clock_to_check
 from bob.run.program_windows import CheckJob
 from bob.subject import DEFAULT_BUDGET, Subject
+from bob.text import plural
 from bob.trace.messages import messages
 from bob.trace.timeline import parse_timeline
 
@@ -47,16 +48,21 @@ def explore_cluster(
     """Explore the crash states of the cluster ``case``, in ``jobs`` guests side by side. Return a result for each
     output of the client, in the order of the outputs, and the numbers of tuples."""
     disks = node_disks(case.plan.trace, case.base, case.plan.model)
+    name, step = case.work.name, guests.progress.step
+    step(f"exploring the disk of each node of {name}")
     nodes = [_NodeJob(disk, node, request) for disk, node in zip(disks, case.subject.nodes, strict=True)]
     guests.pool().do_all(JobQueue(Clock.REAL, nodes), min(jobs, len(nodes)))
     cluster = _Cluster(case, disks, [node.seen for node in nodes], request)
     if cluster.nothing is not None:
         return [cluster.nothing], cluster.counts([], [])
     if SIGNATURE in case.work.scripts and not request.only_durable:
+        step(f"starting each node of {name} alone on its trees")
         alone = [_SoloJob(*cluster.alone(disk.number)) for disk in disks]
         _do_with_program(guests, case, alone, jobs)
         cluster.classes = Classes(tuple(node.signatures for node in alone))
     chosen = cluster.chosen()
+    possible = plural(cluster.tuples.possible, "combination")
+    step(f"{possible} of trees and output possible; checking {len(chosen):,} of them")
     windows = cluster.windows(chosen, guests.progress)
     _do_with_program(guests, case, windows, jobs)
     return [window.looked for window in windows], cluster.counts(chosen, windows)
