@@ -211,7 +211,9 @@ class _Cluster:
             seen = tuple(ExploredState(states[number], place) for place, number in enumerate(mine))
             possible, left = self.tuples.possible_after(told) + left, 0
             is_all = len(mine) == possible and self._are_all
-            coverage = States(len(mine), possible, possible, "writes" if is_all else None)
+            # Torn states whose trees bob does not know; bob counts them once, and not each of their combinations.
+            torn = 0 if made else sum(node.torn_left for node in self._trees)
+            coverage = States(len(mine), possible, possible + torn, "writes" if is_all else None)
             table = OutcomeTable([found[number] for number in mine], chunks)
             observed = Observations(seen, table, coverage, self._lost, final=True)
             behind = {place: self.tuples.behind(chosen[number]) for place, number in enumerate(mine)}

@@ -48,6 +48,12 @@ class NodeTrees:
         refused = (one for one in self.seen.states if one.outcome is not None)
         return sum(one.states for one in refused if not self.seen.findings.mounted(one.outcome or 0))
 
+    @property
+    def torn_left(self) -> int:
+        """The number of legal torn states of the disk whose trees bob does not know."""
+        coverage = self.seen.coverage
+        return max(0, coverage.legal_torn - sum(one.states - one.whole_states for one in self.seen.states))
+
     def tree_of(self, state: CrashState) -> int | None:
         """Return the number of the tree that ``state``, a state of whole writes, leaves. Return None if bob does not
         know it."""
