@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bob.crash.tuples import PaceRule
 from bob.errors import UsageError, meant
-from bob.program.program import CHECK, EMPTIED, NODE, SETUP, WORKLOAD, Program, ProgramFile
+from bob.program.program import CHECK, EMPTIED, NODE, READY, REPAIR, SETUP, SIGNATURE, WORKLOAD, Program, ProgramFile
 from bob.resources import shipped
 from bob.schema import Amount, Declaration, NonEmpty, adapt, declared, field, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB
@@ -75,14 +75,15 @@ class ClusterDeclaration(ProgramDeclaration, frozen=True):
 @dataclass(frozen=True, slots=True)
 class FolderKind:
     """A kind of folder that users write. Messages call its content ``what``, such as "cluster". The folder has the file
-    ``declaration`` and the scripts ``needed``. ``shape`` is the class for the content of this file. bob ships such
-    folders in probes/``shipped``."""
+    ``declaration``, the scripts ``needed``, and perhaps those in ``optional``. ``shape`` is the class for the content
+    of this file. bob ships such folders in probes/``shipped``."""
 
     what: str
     declaration: str
     shape: type[ProgramDeclaration]
     needed: tuple[str, ...]
     shipped: str
+    optional: tuple[str, ...] = (SETUP,)
 
     @property
     def hint(self) -> str:
@@ -129,9 +130,9 @@ class FolderKind:
 
     def _check(self, program: Program, folder: Path) -> None:
         there = {file.path for file in program.files}
-        for name in (SETUP, *self.needed):
+        for name in (*self.optional, *self.needed):
             if name not in there:
-                if name != SETUP:
+                if name in self.needed:
                     raise UsageError(f"{folder} lacks the script {name}", hint=self.hint)
             elif name not in program.scripts:
                 raise UsageError(f"{folder / name} is not executable", hint=f"chmod +x {folder / name}")
@@ -144,7 +145,14 @@ class FolderKind:
 
 
 APP = FolderKind("program", "app.toml", ProgramDeclaration, (WORKLOAD, CHECK), "apps")
-CLUSTER = FolderKind("cluster", "cluster.toml", ClusterDeclaration, (NODE, WORKLOAD, CHECK), "clusters")
+CLUSTER = FolderKind(
+    "cluster",
+    "cluster.toml",
+    ClusterDeclaration,
+    (NODE, WORKLOAD, CHECK),
+    "clusters",
+    (SETUP, READY, REPAIR, SIGNATURE),
+)
 DECLARATION, load, named, shipped_programs = APP.declaration, APP.load, APP.named, APP.folders
 
 

@@ -16,6 +16,7 @@ from bob.schema import Document, Number, adapt, encode
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
 MOMENTS = "moments.json"  # beside the checker that bob gives a program without one (bob/protocol/moments.py)
 NODE = "node"  # the script of a cluster that runs a member
+READY, REPAIR = "ready", "repair"  # scripts of a cluster: whether it answers, and what mends it; both are optional
 SIGNATURE = "signature"  # the script of a cluster that prints what a node has recovered; optional
 EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all of the output
 

@@ -58,6 +58,16 @@ def test_mistakes_in_a_cluster_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as many:
         CLUSTER.load(folder(tmp_path / "many", "nodes = 40\n"))
     assert text_with(many.value.message, "cluster.toml", "nodes", "40")
+    with pytest.raises(UsageError) as ruled:
+        CLUSTER.load(folder(tmp_path / "ruled", 'rules = ["R9"]\n'))
+    assert text_with(ruled.value.message, "cluster.toml", "R9", "R1, R3, R4, R5")
+    with pytest.raises(UsageError) as led:
+        CLUSTER.load(folder(tmp_path / "led", "master = 3\n"))
+    assert text_with(led.value.message, "cluster.toml", "master", "0 to 2", "3")
+    (folder(tmp_path / "dumb") / "signature").write_text("#!/bin/sh\n")
+    with pytest.raises(UsageError) as dumb:
+        CLUSTER.load(tmp_path / "dumb")
+    assert dumb.value.message == f"{tmp_path}/dumb/signature is not executable"
     with pytest.raises(UsageError) as unknown:
         CLUSTER.named("toi")
     assert unknown.value.hint == snapshot("did you mean 'toy'?")
