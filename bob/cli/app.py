@@ -243,6 +243,38 @@ def check_app(
     return Exit.DONE
 
 
+@app.command("build")
+def build_app(
+    folder: Path = option("FOLDER"),
+    *,
+    image: str = table.IMAGE,
+    quiet: bool = table.QUIET,
+) -> Exit:
+    """Run the script `build` of FOLDER with the libraries of the guest.
+
+    A program that was built on a newer system may need a newer C library than the guest has. The script runs on this
+    machine, in a copy of FOLDER, without a network. Its root directory has the packages and build_packages of app.toml,
+    from the guest's release of Debian. bob copies the files that it made or changed to FOLDER.
+
+    \b
+    Examples:
+      bob app build ./my-app
+      bob app build ./my-app --image debian-trixie
+
+    \b
+    Exit codes:
+      0   the script succeeded
+      2   there is no such script, or it failed
+      4+  another error; `bob --help` lists the codes
+    """
+    from bob.run.builds import build_program  # imported only now, since libvirt and paramiko take a while to load
+
+    with watching(quiet=quiet) as progress:
+        made = build_program(folder, image, progress)
+    console().print(f"made {', '.join(made) or 'nothing new'}", soft_wrap=True)
+    return Exit.DONE
+
+
 @app.command()
 def new(name: str = option("NAME")) -> Exit:
     """Write the folder NAME, a commented example program.

@@ -10,7 +10,19 @@ from pathlib import Path
 
 from bob.crash.tuples import PaceRule
 from bob.errors import UsageError, meant
-from bob.program.program import CHECK, EMPTIED, NODE, READY, REPAIR, SETUP, SIGNATURE, WORKLOAD, Program, ProgramFile
+from bob.program.program import (
+    BUILD,
+    CHECK,
+    EMPTIED,
+    NODE,
+    READY,
+    REPAIR,
+    SETUP,
+    SIGNATURE,
+    WORKLOAD,
+    Program,
+    ProgramFile,
+)
 from bob.resources import shipped
 from bob.schema import Amount, Declaration, NonEmpty, adapt, declared, field, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB
@@ -23,7 +35,8 @@ MOST_NODES = 9
 class ProgramDeclaration(Declaration, frozen=True):
     """The content of an ``app.toml``. ``like`` is the path of another program's folder; the program has all files of
     that folder, too. ``files`` and ``scripts`` are further files of the program, as a map from path to content. Only
-    the files in ``scripts`` are executable."""
+    the files in ``scripts`` are executable. ``build_packages`` are the Debian packages that the script ``build`` needs,
+    beside ``packages``."""
 
     about: str = ""
     like: str = ""
@@ -31,6 +44,7 @@ class ProgramDeclaration(Declaration, frozen=True):
     must_fail: tuple[NonEmpty, ...] = (EMPTIED,)
     seconds: Amount = 60.0
     packages: tuple[NonEmpty, ...] = ()
+    build_packages: tuple[NonEmpty, ...] = ("gcc", "libc6-dev", "make")
     logs: tuple[NonEmpty, ...] = ()
     frames: tuple[NonEmpty, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +137,14 @@ class FolderKind:
         if "/" not in name and not Path(name).exists():
             raise UsageError(f"unknown {self.what} {name!r}", hint=meant(name, there, "bob ships"))
         return self.load(Path(name))
+
+    def packages_to_build(self, folder: Path) -> tuple[str, ...]:
+        """Return the Debian packages for the script ``build`` in ``folder``. Raises UsageError if there is no such
+        script, or if the user made a mistake in the folder's files."""
+        program = self.load(folder)
+        if BUILD not in program.scripts:
+            raise UsageError(f"{folder} lacks the executable script {BUILD}", hint="write one, such as one with `make`")
+        return (*program.packages, *self._declared(folder).build_packages)
 
     def _declared(self, folder: Path) -> ProgramDeclaration:
         with mistakes_in(self.declaration, HINT):

@@ -14,6 +14,7 @@ from bob.crash.tuples import PaceRule
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
+BUILD = "build"  # the script of `bob app build`, which makes other files of the folder
 MOMENTS = "moments.json"  # beside the checker that bob gives a program without one (bob/protocol/moments.py)
 NODE = "node"  # the script of a cluster that runs a member
 READY, REPAIR = "ready", "repair"  # scripts of a cluster: whether it answers, and what mends it; both are optional

@@ -19,6 +19,7 @@ from bob.observe.observation import Observation
 from bob.observe.session import session_of
 from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.effect_order import in_effect_order
+from bob.program.libc import check_libc
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen, located
 from bob.program.strace import PASSING, SystemCall, name_of, parse
@@ -100,6 +101,7 @@ def record_program_run(
 
     def record_in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
         def recording(agent: Agent) -> tuple[Base, RecordedProgram]:
+            check_libc(program, agent.about.get("libc", ""), guests.image.name)
             put_program(agent, program)
             base = make_program_base(agent, made, program)
             completion = request.model.completion

@@ -16,6 +16,7 @@ from bob.agent.shared import LOWER
 PROGRAM, PACKAGE = "bwrap", "bubblewrap"
 STRANGER = 0x7000_B0B0  # a user number that systems do not use (docs/UIDS-GIDS.md of systemd)
 SHARED_MEMORY = 512 * 2**20  # bytes of /dev/shm
+SHARED = "/tmp/bob"  # where a sandbox has the folder that it shares with the host, if any
 SMALL = 2**20  # bytes of a file system that only has mount points of the agent
 _PATIENCE = 30.0  # seconds that a trial may take
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -52,16 +53,17 @@ def why_not() -> str | None:
     return (said[-1] if said else f"it ends with {done.returncode}") if done.returncode else None
 
 
-def confined(root: Path, words: Sequence[str]) -> list[str]:
-    """Return the command that runs the command ``words`` in a sandbox with the folder ``root`` as its root."""
+def confined(root: Path, words: Sequence[str], shared: Path | None = None) -> list[str]:
+    """Return the command that runs the command ``words`` in a sandbox with the folder ``root`` as its root. The host's
+    folder ``shared`` is :data:`SHARED` there, and what ``words`` write to it stays. It belongs to :func:`owner`."""
     if os.geteuid():
-        return [*_bubblewrap(str(root)), *words]
+        return [*_bubblewrap(str(root), shared), *words]
     another = ["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--inh-caps=-all"]
     shown = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", _SHOW, "sh", str(root)]
-    return [*shown, *another, *_bubblewrap(_SHOWN_AT), *words]
+    return [*shown, *another, *_bubblewrap(_SHOWN_AT, shared), *words]
 
 
-def _bubblewrap(root: str) -> list[str]:
+def _bubblewrap(root: str, shared: Path | None) -> list[str]:
     alone = ["--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1"]
     # The agent has the rights to mount file systems, in a namespace of its own where bubblewrap's mounts are locked.
     # Its scripts have fewer rights.
@@ -74,6 +76,7 @@ def _bubblewrap(root: str) -> list[str]:
     folders = [*_memory("/sys", SMALL), "--dir", "/sys/block", *_memory("/run", SMALL), *_memory("/tmp", SMALL, "1777")]
     # The root is mounted a second time, without other mounts in it: overlayfs would show what is below such mounts.
     mounts = ["--ro-bind", root, "/", "--proc", "/proc", *devices, *folders, "--ro-bind", root, LOWER, "--chdir", "/"]
+    mounts += [] if shared is None else ["--bind", str(shared), SHARED]
     return [PROGRAM, *alone, *user, *environment, *mounts, "--"]
 
 

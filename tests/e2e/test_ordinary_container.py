@@ -47,6 +47,7 @@ def project() -> Iterator[Path]:
 def done(project: Path, user: int | None, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a job's script as root with Docker's capabilities, or as ``user`` with none."""
     environment = {
+        **{name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.endswith("_proxy")},
         "PATH": os.environ["PATH"].partition(".venv/bin:")[2] or os.environ["PATH"],
         "HOME": str(project),
         "BOB_NO_PACKAGES": "1",

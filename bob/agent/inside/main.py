@@ -27,7 +27,10 @@ CONSOLE_LEVEL = "3"  # critical and worse: a letter on an emulated serial port c
 
 
 def hello(blob: bytes) -> Reply:
-    return {"kernel": os.uname().release, "python": sys.version.split()[0]}, b""
+    libraries = {"kernel": os.uname().release, "python": sys.version.split()[0], "libc": ""}
+    with suppress(OSError, ValueError):  # another C library than glibc does not know the name
+        libraries["libc"] = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    return libraries, b""
 
 
 def start_afresh(*, modestly: bool = False) -> None:
