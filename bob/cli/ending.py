@@ -14,6 +14,7 @@ from typing import IO
 
 import click
 
+from bob.cli.called import as_called
 from bob.cli.github import Level, annotate
 from bob.errors import BobError, Exit, PointedError, missing_package
 from bob.run.interrupts import Interrupts
@@ -153,11 +154,11 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))
-        click.echo(f"bob: {printable(' '.join(message.split()))}", err=True)
+        click.echo(f"bob: {printable(as_called(' '.join(message.split())))}", err=True)
         for line in excerpt if any(excerpt[:1]) else ():
             click.echo(line, err=True)
         if hint:
-            click.echo(f"hint: {printable(' '.join(hint.split()))}", err=True)
+            click.echo(f"hint: {printable(as_called(' '.join(hint.split())))}", err=True)
 
 
 def _give_up_full_output() -> None:

@@ -17,6 +17,7 @@ from rich.theme import Theme
 from bob import documents
 from bob.answer.document import to_json
 from bob.answer.result import Result
+from bob.cli.called import as_called
 from bob.cli.ending import drop
 from bob.errors import UsageError
 from bob.report.answers import print_answers
@@ -66,12 +67,20 @@ class Screen(Console):
         drop(self.file)
 
 
+class _Spoken(Screen):
+    """A screen for people, who can paste each command that it shows."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=as_called(segment.text))
+
+
 def console(*, stderr: bool = False) -> Screen:
     """Return a screen on stdout or stderr. If that is not a terminal, the screen has 80 columns and no colours."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="bob.ascii")
-    return Screen(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
+    return _Spoken(file=stream, theme=THEME, highlight=False, markup=False, emoji=False)
 
 
 def paper(file: io.StringIO, width: int | None = None) -> Screen:
