@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from bob.progress import Progress
 from bob.report.saved import Saved
@@ -18,8 +18,9 @@ def app(
     *,
     fs: StrPath | Sequence[StrPath] = (),
     model: StrPath | Sequence[StrPath] = (),
-    checks: str | None = None,
-    pace: str | Sequence[str] = (),
+    checks: Literal["auto", "host", "guest"] | None = None,
+    pace: Literal["undisturbed", "slow", "slower", "busy"]
+    | Sequence[Literal["undisturbed", "slow", "slower", "busy"]] = (),
     mount_options: str = "",
     mkfs_options: str = "",
     device: int = 0,
@@ -29,9 +30,9 @@ def app(
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
-    write_cache: str = "volatile",
+    write_cache: Literal["volatile", "none", "ordered"] = "volatile",
     atomic_write: int = 512,
-    completion: str = "youngest-first",
+    completion: Literal["prompt", "youngest-first", "oldest-first"] = "youngest-first",
     image: str | None = None,
     jobs: int | None = None,
     out: StrPath | None = None,
@@ -93,7 +94,7 @@ def probe(
     stack: StrPath = "",
     missing: int | Sequence[int] = (),
     lost: int | Sequence[int] = (),
-    rows: str = "table1",
+    rows: Literal["table1", "pairs", "durability", "units"] = "table1",
     properties: str | Sequence[str] = (),
     probes: StrPath | Sequence[StrPath] = (),
     recovery_crashes: int = 0,
@@ -101,9 +102,9 @@ def probe(
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
-    write_cache: str = "volatile",
+    write_cache: Literal["volatile", "none", "ordered"] = "volatile",
     atomic_write: int = 512,
-    completion: str = "youngest-first",
+    completion: Literal["prompt", "youngest-first", "oldest-first"] = "youngest-first",
     image: str | None = None,
     jobs: int | None = None,
     out: StrPath | None = None,
@@ -166,7 +167,7 @@ def try_(
     *,
     fs: StrPath,
     setup: str = "",
-    at: str = "end",
+    at: Literal["end", "any"] = "end",
     finishes: str | Sequence[str] = (),
     witnesses: int = 5,
     mount_options: str = "",
@@ -178,9 +179,9 @@ def try_(
     budget: int | None = None,
     audit: float = 0.01,
     seed: int = 1,
-    write_cache: str = "volatile",
+    write_cache: Literal["volatile", "none", "ordered"] = "volatile",
     atomic_write: int = 512,
-    completion: str = "youngest-first",
+    completion: Literal["prompt", "youngest-first", "oldest-first"] = "youngest-first",
     image: str | None = None,
     jobs: int | None = None,
     out: StrPath | None = None,

@@ -17,7 +17,7 @@ _HEAD = '''\
 
 import os
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from bob.progress import Progress
 from bob.report.saved import Saved
@@ -38,7 +38,7 @@ def stub() -> str:
 
 
 def _function(function: Any) -> str:
-    annotations = {one.name: annotation_of(one) for one in parameters(inspect.unwrap(function))}
+    annotations = {one.name: annotation_of(one, of_choices=True) for one in parameters(inspect.unwrap(function))}
     asked = inspect.signature(function)
     lines, is_keyword_only = [], False
     for one in asked.parameters.values():

@@ -3,6 +3,7 @@ declarations, this module makes a function's signature and its help, and checks 
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from enum import Enum
@@ -53,15 +54,18 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
     return called
 
 
-def annotation_of(one: Parameter) -> str:
+def annotation_of(one: Parameter, *, of_choices: bool = False) -> str:
     """Return the type annotation of an argument in Python, as text. The annotation is StrPath if the argument may be a
-    path, and str if the argument is an enum. If the option takes several values, a sequence of such values is allowed,
-    too. If the argument may be left out, None is allowed. ``one`` is the parameter that declares the option."""
+    path, and str if the argument is an enum. With ``of_choices``, it is a Literal of the words that may be given. If
+    the option takes several values, a sequence of such values is allowed, too. If the argument may be left out, None is
+    allowed. ``one`` is the parameter that declares the option."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"
     elif issubclass(one.kind, Enum):
         kind = "str"
+    if of_choices and one.choices and kind == "str":
+        kind = f"Literal[{', '.join(json.dumps(word) for word in one.choices)}]"
     kind = f"{kind} | Sequence[{kind}]" if one.several else kind
     return f"{kind} | None" if one.optional or one.option.setting else kind
 
