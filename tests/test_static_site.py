@@ -454,7 +454,7 @@ def test_without_mkdocs_the_command_says_what_to_install(
 
     monkeypatch.setitem(sys.modules, "material", None)
     assert run(["site", str(tmp_path / "pages")]) == Exit.MISSING_PROGRAM
-    assert "bob-prober[site]" in capsys.readouterr().err
+    assert "'.[site]'" in capsys.readouterr().err
     assert not (tmp_path / "pages").exists()
 
 

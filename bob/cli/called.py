@@ -5,6 +5,8 @@ import re
 import shlex
 from functools import cache
 
+from bob.cli.verbs import COMMANDS
+
 VARIABLE = "BOB_CALLED_AS"
 
 
@@ -19,6 +21,4 @@ def as_called(text: str) -> str:
 
 @cache
 def _commands() -> re.Pattern[str]:
-    from bob.cli.main import COMMANDS  # imported late, because it imports all that prints
-
     return re.compile(rf"(^|[\s`'\"(])bob (?=(?:{'|'.join(COMMANDS)})(?:[\s`'\").,;:]|$))", re.M)

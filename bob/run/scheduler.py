@@ -53,7 +53,9 @@ def connected(address: str) -> Iterator[Any]:
             from distributed.comm.addressing import normalize_address, parse_address, parse_host_port
             from distributed.comm.registry import get_backend
     except ImportError:
-        raise MissingProgramError("--scheduler needs Dask", hint="pip install 'bob-prober[cluster]'") from None
+        raise MissingProgramError(
+            "--scheduler needs Dask", hint="in a checkout of bob: pip install '.[cluster]'"
+        ) from None
     try:
         # Check the address first: a client with a wrong address takes long to end.
         scheme, place = parse_address(normalize_address(address))

@@ -100,7 +100,7 @@ def check(root: Path, target: Path) -> None:
         import mkdocs
     except ImportError as error:
         raise MissingProgramError(
-            f"the Python module {error.name} is not installed", hint="pip install 'bob-prober[site]'"
+            f"the Python module {error.name} is not installed", hint="in the checkout: pip install -e '.[site]'"
         ) from None
     del material, mkdocs
 

@@ -666,7 +666,7 @@ def test_no_scheduler_and_no_dask_are_told_in_a_line(tmp_path: Path, monkeypatch
     with pytest.raises(MissingProgramError) as caught:
         module.matrix(CHOSEN, request, tmp_path / "run", Silent())
     assert str(caught.value) == snapshot("--scheduler needs Dask")
-    assert caught.value.hint == "pip install 'bob-prober[cluster]'"
+    assert caught.value.hint == "in a checkout of bob: pip install '.[cluster]'"
 
 
 def test_a_scheduler_is_found_by_the_file_that_it_wrote(both: Both, tmp_path: Path) -> None:
