@@ -46,6 +46,10 @@ ABOUT_SCRIPTS = (
     "the script runs as root in a guest, in the file system under test, with the packages that app.toml names; "
     "the message above has its stderr"
 )
+ABOUT_NODES = (
+    "nodes run as root until bob kills them, each with its own network, processes, temporary files and disk (all else "
+    "is read-only), with the packages that cluster.toml names"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def record_program_run(
             base, recorded = record_in_a_guest(True)
     except UsageError as refused:
         if refused.message.startswith(SCRIPTS):
-            raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
+            raise UsageError(refused.message, hint=ABOUT_NODES if program.nodes else ABOUT_SCRIPTS) from None
         raise
     case = case_of(made, program, base, recorded, request.model)
     if run is not None:

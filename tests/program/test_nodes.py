@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bob.agent.inside import nodes
+from bob.agent.inside import isolation, nodes
 from bob.agent.inside.nodes import UNAVAILABLE, NodesDocument, with_nodes
+
+SKIPPING = 'while case "$1" in -*) true ;; *) false ;; esac; do shift; done; exec "$@"'
 
 
 def script(path: Path, text: str) -> None:
@@ -27,12 +29,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     home, programs = tmp_path / "program", tmp_path / "bin"
     home.mkdir()
     programs.mkdir()
-    for name, text in {"nsenter": 'shift; exec "$@"', "unshare": 'shift; exec "$@"', "hostname": "true"}.items():
+    for name, text in {
+        "nsenter": SKIPPING,
+        "unshare": SKIPPING,
+        "hostname": "true",
+        "mount": "true",
+        "umount": "true",
+    }.items():
         script(programs / name, text)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    for name in ("HOME", "ROOT", "LOGS", "LAUNCHER", "READY"):
-        monkeypatch.setattr(nodes, name, str(tmp_path / ("program" if name == "HOME" else name)))
+    for module, names in {
+        nodes: ("HOME", "ROOT", "LOGS", "LAUNCHER", "READY"),
+        isolation: ("SCRIPT", "MOUNTS"),
+    }.items():
+        for name in names:
+            monkeypatch.setattr(module, name, str(tmp_path / ("program" if name == "HOME" else name)))
     monkeypatch.setattr(nodes, "PAUSE_SECONDS", 0.05)
+    isolation.prepare_isolation(3, uses_world=False)
     script(home / "node", f'echo "$1 $$" >>{tmp_path}/started; echo "node $1 of $3"; exec sleep 30')
     yield home
     for line in (tmp_path / "started").read_text().splitlines():
@@ -40,8 +53,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             os.kill(int(line.split()[1]), 9)
 
 
-def run(*client: str, late: int = -1, starts: int = 2, again: int = 0) -> subprocess.CompletedProcess[str]:
-    words = with_nodes(NodesDocument(3, 1.0, late), list(client), lambda words: words, starts, again)
+def run(
+    *client: str, late: int = -1, starts: int = 2, again: int = 0, seconds: float = 2.0
+) -> subprocess.CompletedProcess[str]:
+    words = with_nodes(NodesDocument(3, seconds, late), list(client), lambda words: words, starts, again)
     return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -79,7 +94,7 @@ def test_a_cluster_that_does_not_answer_is_repaired_and_started_again(home: Path
 
 def test_a_cluster_that_never_answers_is_unavailable(home: Path) -> None:
     script(home / "ready", "echo no leader; exit 1")
-    ended = run("true")
+    ended = run("true", seconds=1.0)
     assert ended.returncode == UNAVAILABLE
     assert ended.stderr.startswith("the cluster is not ready within 1 s; n0 says: node 0 of 3; ")
     assert ended.stderr.endswith("says: no leader\n")
@@ -100,3 +115,23 @@ def test_a_client_that_is_refused_asks_again_after_a_while_and_says_so_if_the_cl
     ended = run("sh", "-c", "echo it is lost; exit 10", again=1)
     assert (ended.returncode, ended.stdout) == (10, "it is lost\n")
     assert run("sh", "-c", "echo fine", again=1).stdout == "fine\n"
+
+
+def test_a_node_that_ends_before_any_crash_is_a_mistake(home: Path) -> None:
+    script(home / "ready", "exit 1")
+    script(home / "node", f'echo "$1 $$" >>{home.parent}/started; [ $1 = 1 ] && echo no port && exit 3; exec sleep 30')
+    ended = run("true", starts=1)
+    assert (ended.returncode, ended.stderr) == (UNAVAILABLE, "node n1 ended with the exit code 3: no port\n")
+
+
+def test_a_node_that_ends_while_the_client_runs_is_a_mistake(home: Path) -> None:
+    script(home / "node", f'echo "$1 $$" >>{home.parent}/started; [ $1 = 2 ] && sleep 0.3 && exit 4; exec sleep 30')
+    ended = run("sleep", "1", starts=1)
+    assert (ended.returncode, ended.stderr) == (UNAVAILABLE, "node n2 ended with the exit code 4: \n")
+
+
+def test_nobody_waits_for_a_cluster_whose_nodes_have_all_ended(home: Path) -> None:
+    script(home / "ready", f"date >>{home.parent}/asked; exit 1")
+    script(home / "node", f'echo "$1 $$" >>{home.parent}/started; echo "bad disk"; exit 1')
+    assert run("true", seconds=600.0).stderr.count("bad disk") == 3
+    assert len((home.parent / "asked").read_text().splitlines()) < 10

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bob.agent.inside.devices import WORK, run_anyhow, write_text
 from bob.agent.inside.frames import Denial
+from bob.agent.inside.isolation import NAMESPACES, isolated
 from bob.agent.inside.mounts import ROOT, node_place
 from bob.agent.inside.world import HOME
 
@@ -26,7 +27,6 @@ MESSAGES = {
 """The kernel's events, with filters, that show which packets the nodes and the client sent and got (0: no filter)."""
 
 LOGS, LAUNCHER, READY = f"{WORK}/nodes", f"{WORK}/launch", f"{WORK}/ready"
-NAMESPACES = "/run/netns"
 UNAVAILABLE = 13  # the exit code of a client's script that gets no answer from the cluster
 ASK_SECONDS = 5  # one run of the script ``ready`` may take this time
 PAUSE_SECONDS = 1.0  # between two runs of it
@@ -73,13 +73,20 @@ def _ip(options: list[str], lines: list[str]) -> None:
 
 
 def with_nodes(
-    nodes: NodesDocument, client: list[str], placed: Callable[[list[str]], list[str]], starts: int, again: int = 0
+    nodes: NodesDocument,
+    client: list[str],
+    placed: Callable[[list[str]], list[str]],
+    starts: int,
+    again: int = 0,
 ) -> list[str]:
     """Return a command that starts the nodes, waits until the cluster is ready, and runs the command ``client``. The
     function ``placed`` turns a node's command into one that runs in the program's root file system. If the cluster does
     not answer, the returned command starts it again, up to ``starts`` times in all. If it never answers, the command
     ends with the code UNAVAILABLE. If ``again`` is not 0 and the client fails although the cluster answers, the client
     asks once more after so many seconds. The cluster may have healed itself, and then the client's last words say so.
+
+    If there is only one start, no crash came before, so no node may end. If one does, the command ends with the code
+    UNAVAILABLE, and says why.
 
     If a node is late, it starts when the others are ready, so that another node leads. If the others are not ready in
     time, the late node starts all the same, and the cluster gets the same time again."""
@@ -94,6 +101,7 @@ def with_nodes(
         in_time=in_time,
         late=late,
         starts=starts,
+        all_must_run=int(starts == 1),
         seconds=max(1, round(nodes.seconds)),
         ready=shlex.join(placed(["timeout", str(ASK_SECONDS), f"{HOME}/ready", ROOT])),
         repair=shlex.join(placed([f"{HOME}/repair", ROOT])),
@@ -137,13 +145,36 @@ start() {{
 join() {{
     {late}
 }}
+has_ended() {{
+    read -r _ _ state _ 2>/dev/null </proc/$1/stat && [ $state != Z ] && return 1
+    return 0
+}}
+all_have_ended() {{
+    for pid in $pids; do has_ended $pid || return 1; done
+}}
+an_end_is_wrong() {{
+    [ {all_must_run} = 1 ] || return 1
+    set -- {logs}
+    for pid in $pids; do
+        if has_ended $pid; then
+            wait $pid
+            echo "node ${{1##*/}} ended with the exit code $?: $(tail -n 1 $1)" >&2
+            return 0
+        fi
+        shift
+    done
+    return 1
+}}
 is_ready() {{
     [ -x {home}/ready ] || return 0
     until=$(($(date +%s) + {seconds}))
     until {ready} >{said} 2>&1; do
         [ "$(date +%s)" -lt $until ] || return 1
         sleep {pause}
+        all_have_ended && return 1
+        an_end_is_wrong && exit {unavailable}
     done
+    return 0
 }}
 gets_ready() {{
     if is_ready; then join; return 0; fi
@@ -163,7 +194,11 @@ ask() {{
     return $first
 }}
 end() {{
-    for pid in $pids; do kill -s KILL -- -$pid 2>/dev/null; done
+    for pid in $pids; do
+        child=
+        read -r child _ 2>/dev/null </proc/$pid/task/$pid/children
+        kill -s KILL ${{child:--- -$pid}} 2>/dev/null
+    done
     wait $pids 2>/dev/null
 }}
 left={starts}
@@ -172,8 +207,10 @@ while start; do
     if gets_ready; then
         ask "$@"
         code=$?
+        [ $code = 0 ] && an_end_is_wrong && exit {unavailable}
         [ $code = {unavailable} ] && [ $left -gt 0 ] || exit $code
     elif [ $left = 0 ]; then
+        an_end_is_wrong && exit {unavailable}
         words="the cluster is not ready within {seconds} s"
         for log in {logs} {said}; do
             [ ! -s $log ] || words="$words; ${{log##*/}} says: $(tail -n 1 $log)"
@@ -189,8 +226,5 @@ done
 
 def _started(nodes: NodesDocument, number: int, placed: Callable[[list[str]], list[str]]) -> str:
     """Return a shell command that starts a node in the background."""
-    name = f"n{number}"
     words = placed([f"{HOME}/node", str(number), node_place(number), str(nodes.number)])
-    alone = ["setsid", "nsenter", f"--net={NAMESPACES}/{name}", "unshare", "--uts"]
-    named = ["sh", "-c", 'hostname "$1" && shift && exec "$@"', "sh", name]
-    return f'{shlex.join([*alone, *named, *words])} </dev/null >>{LOGS}/{name} 2>&1 & pids="$pids $!"'
+    return f'{shlex.join(isolated(number, words))} </dev/null >{LOGS}/n{number} 2>&1 & pids="$pids $!"'

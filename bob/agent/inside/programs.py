@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from bob.agent.inside import processes
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
+from bob.agent.inside.isolation import prepare_isolation
 from bob.agent.inside.mounts import ROOT, libc, node_place
 from bob.agent.inside.nodes import AGAIN_SECONDS, NodesDocument, bring_up, with_node_alone, with_nodes
 from bob.agent.inside.pacing import Neighbour, PacedPipe
@@ -78,6 +79,7 @@ def put_program(blob: bytes, world: bool = False, cluster: list[Any] | None = No
     nodes = None if cluster is None else NodesDocument(*cluster)
     if nodes is not None:
         bring_up(nodes.number)
+        prepare_isolation(nodes.number, world)
     shutil.rmtree(HOME, ignore_errors=True)
     os.makedirs(HOME)
     with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
