@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from bob.errors import UsageError
+from bob.guest.spec import MEMORY_MIB
 from bob.subject import Subject
 from bob.subject.file_system import MIB
 
@@ -15,6 +17,8 @@ LEAST_MIB_OF_A_GUEST = 340  # a guest that only observes crash states takes at l
 JOBS_PER_PROCESSOR = 2  # a guest takes a whole processor: a few more slow all of them down, many more miss deadlines
 
 LARGEST_DEVICE_MIB = 800  # a guest of 2 GiB has a recorded device in memory twice: 850 MiB work, 1,000 MiB do not
+
+LARGEST_CLUSTER_MIB = 1000  # the disks of all nodes: a guest with a gap in its memory is not bob's (domain_xml.py)
 
 _MEMINFO = Path("/proc/meminfo")
 
@@ -48,6 +52,9 @@ def check_device(configuration: Subject) -> None:
     """Raise UsageError if the configuration's device is too small for its file system, or too large for a guest."""
     for node in configuration.nodes:
         check_device(node)
+    if configuration.nodes:
+        _check_nodes(configuration)
+        return
     fs, volume, mib = configuration.fs, configuration.volume_bytes // MIB, configuration.device_bytes // MIB
     if configuration.volume_bytes < fs.smallest:
         raise UsageError(
@@ -62,6 +69,22 @@ def check_device(configuration: Subject) -> None:
             f"a device of {mib:,} MiB is too large: a guest holds it in memory, at most {LARGEST_DEVICE_MIB} MiB",
             hint=f"--device {LARGEST_DEVICE_MIB}M or less; the default is {fs.device // MIB}M",
         )
+
+
+def _check_nodes(cluster: Subject) -> None:
+    mib, number = cluster.device_bytes // MIB, len(cluster.nodes)
+    if mib > LARGEST_CLUSTER_MIB:
+        raise UsageError(
+            f"the disks of {number} nodes take {mib:,} MiB: a guest holds them in memory, at most "
+            f"{LARGEST_CLUSTER_MIB:,} MiB",
+            hint="use fewer nodes, smaller disks (device_mib, --device), or a file system that makes do with less",
+        )
+
+
+def memory_for(subjects: Iterable[Subject]) -> int:
+    """Return the memory (MiB) of a guest for each of ``subjects``. A guest has the disks in memory twice."""
+    largest = max((subject.device_bytes // MIB for subject in subjects), default=0)
+    return MEMORY_MIB + 2 * max(0, largest - LARGEST_DEVICE_MIB)
 
 
 def guests_that_fit() -> int:

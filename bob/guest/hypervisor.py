@@ -15,7 +15,7 @@ from bob.guest.machine import Console, Guest
 from bob.guest.network import choose_network, network
 from bob.guest.root import Reaper, Root
 from bob.guest.saved_guest import BadState, SavedState
-from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
+from bob.guest.spec import MEMORY_MIB, Accelerator, Clock, GuestSpec, NetworkKind
 
 BOOT_DEADLINE = 300.0  # seconds for a boot, which takes 5 s alone under TCG, and many times that on a busy host
 
@@ -37,6 +37,7 @@ class Hypervisor:
     _uri: str | None
     _network: NetworkKind
     _progress: Callable[[str], None]
+    memory_mib: int = MEMORY_MIB
     _real_choice: Acceleration | None = None
 
     @classmethod
@@ -47,17 +48,19 @@ class Hypervisor:
         progress: Callable[[str], None] = lambda _: None,
         *,
         network: NetworkKind | None = None,
+        memory_mib: int = MEMORY_MIB,
     ) -> Iterator[Self]:
         """Connect to bob's own libvirt in this process, or to the libvirt at ``uri`` on this machine. ``progress`` is
-        called with a message before each slow step. ``network`` is the kind of network for guests. By default (None),
-        guests use private networks if they run in bob's own libvirt and bob can make such networks. Otherwise they use
-        QEMU's user network. Raises UsageError, MissingProgramError or GuestError."""
+        called with a message before each slow step. Agents get guests with ``memory_mib`` MiB of memory. ``network`` is
+        the kind of network for guests. By default (None), guests use private networks if they run in bob's own libvirt
+        and bob can make such networks. Otherwise they use QEMU's user network. Raises UsageError, MissingProgramError
+        or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri
         connection, versions = connect(there)
         try:
-            yield cls(connection, versions, uri, network, progress)
+            yield cls(connection, versions, uri, network, progress, memory_mib)
         finally:
             disconnect(connection, there)
 

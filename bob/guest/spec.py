@@ -7,6 +7,8 @@ from pathlib import Path
 from bob.errors import UsageError
 from bob.image import Image
 
+MEMORY_MIB = 2048
+
 
 class Clock(Enum):
     """The time in the guest. VIRTUAL time counts executed instructions, and jumps to the next timer when the guest is
@@ -35,7 +37,7 @@ class GuestSpec:
 
     image: Image
     clock: Clock = Clock.REAL
-    memory_mib: int = 2048
+    memory_mib: int = MEMORY_MIB
     accelerator: Accelerator | None = None
     world: Path | None = None
 

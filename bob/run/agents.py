@@ -14,7 +14,7 @@ from bob.guest.capacity import guests_that_fit
 from bob.guest.given_machine import GivenImage, GivenMachine, is_machine, machine_image, place
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
-from bob.guest.spec import Clock, GuestSpec
+from bob.guest.spec import MEMORY_MIB, Clock, GuestSpec
 from bob.image import Image, ensure, named, unpacked
 from bob.sandbox.agents import sandbox
 from bob.sandbox.bubblewrap import owner
@@ -102,13 +102,14 @@ def check_image(name: str) -> None:
 
 
 def guests_of(
-    image: Image, connect: str | None, progress: Callable[[str], None]
+    image: Image, connect: str | None, progress: Callable[[str], None], memory_mib: int = MEMORY_MIB
 ) -> AbstractContextManager[GuestSource]:
     """Open a source of guests of ``image``. The guests run in the libvirt at the address ``connect`` (None: bob's own
-    libvirt). If ``image`` describes a machine that the user gives, this machine is the only guest."""
+    libvirt), and have ``memory_mib`` MiB of memory. If ``image`` describes a machine that the user gives, this machine
+    is the only guest."""
     if isinstance(image, GivenImage):
         return GivenMachine.open(place(image.name), connect)
-    return Hypervisor.open(connect, progress)
+    return Hypervisor.open(connect, progress, memory_mib=memory_mib)
 
 
 def jobs_for(name: str, asked: int | None) -> int:
@@ -134,7 +135,8 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
         with guests.agent() as agent:
             yield agent
         return
-    with guests.guest(GuestSpec(image, clock, world=world)) as guest, closing(agent_stream(guest)) as stream:
+    spec = GuestSpec(image, clock, guests.memory_mib, world=world)
+    with guests.guest(spec) as guest, closing(agent_stream(guest)) as stream:
         yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 

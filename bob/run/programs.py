@@ -22,7 +22,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
 from bob.errors import StoreError, UsageError
-from bob.guest.capacity import check_jobs, guests_that_fit
+from bob.guest.capacity import check_jobs, guests_that_fit, memory_for
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_kernel, check_subject, ensure
 from bob.judge.again import keep_result
@@ -142,8 +142,9 @@ def _tried_here(program: Program, asked: AskedOfProgram, run: RunDirectory, imag
     number, first = next(iter(asked.requests.items()))
     models, explores = asked.models, asked.explores
     held = number if models and asked.answers else None
+    memory = memory_for(one.configuration for one in asked.requests.values())
     with (
-        Hypervisor.open(first.host.connect, progress.step) as hypervisor,
+        Hypervisor.open(first.host.connect, progress.step, memory_mib=memory) as hypervisor,
         KeptGuests(hypervisor) as kept,
     ):
         environment = environment_of(hypervisor, image, first)

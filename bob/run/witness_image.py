@@ -9,6 +9,7 @@ from typing import TypeVar
 from bob.agent.client import Agent
 from bob.catalogue.request import DEFAULT_IMAGE
 from bob.errors import UsageError
+from bob.guest.capacity import memory_for
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world, image_names
 from bob.kernel_series import is_same_series
@@ -69,7 +70,8 @@ def each_witness(
     share a guest. If the guest is lost, go on in a new guest. Raise an error if that guest is lost at the same witness,
     or if ``do`` fails for another reason."""
     for image, witnesses in images:
-        with guests_of(image, connect, progress.step) as guests:
+        memory = memory_for(witness.configuration for _path, witness in witnesses)
+        with guests_of(image, connect, progress.step, memory) as guests:
             for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
                 world = ensure_world(image, packages, progress.step)
                 items = [(str(found[0]), found) for found in alike]

@@ -13,7 +13,7 @@ from bob.errors import UsageError
 from bob.guest import accelerator, capacity
 from bob.guest.accelerator import choose
 from bob.guest.spec import Accelerator
-from bob.subject import configuration
+from bob.subject import cluster_of, configuration
 from bob.subject.file_system import MIB, file_systems
 from wording import text_with
 
@@ -135,3 +135,15 @@ def test_a_device_has_the_size_that_its_file_system_and_a_guest_can_have(fs: str
     assert text_with(str(refused.value), 800) == snapshot(
         "a device of 801 MiB is too large: a guest holds it in memory, at most 800 MiB"
     )
+
+
+def test_the_nodes_of_a_cluster_have_disks_that_fit_together_and_guests_with_memory_for_them() -> None:
+    three = cluster_of([configuration("xfs")] * 3)
+    capacity.check_device(three)
+    assert capacity.memory_for([configuration("ext4"), three]) == 2048 + 2 * (900 - 800)
+    assert capacity.memory_for([configuration("ext4")]) == 2048
+    with pytest.raises(UsageError) as many:
+        capacity.check_device(cluster_of([configuration("xfs")] * 9))
+    assert text_with(many.value.message, "9 nodes", "2,700 MiB", "1,000 MiB")
+    with pytest.raises(UsageError):
+        capacity.check_device(cluster_of([configuration("ext4", device=4 * MIB)] * 3))
