@@ -49,6 +49,9 @@ def cut_power(cluster: Program, out: Path) -> SubjectResult:
 PLANTED = {
     "no-directory-fsync": (Consequence.LOST, "title"),
     "snapshot-not-synced": (Consequence.UNAVAILABLE, "JSONDecodeError"),
+    "followers-no-fsync": (Consequence.LOST, "k2"),
+    "vote-ignores-log": (Consequence.LOST, "k2"),
+    "vote-not-synced": (Consequence.UNAVAILABLE, "JSONDecodeError"),
 }
 
 
