@@ -50,6 +50,8 @@ PLANTED = {
     "no-directory-fsync": (Consequence.LOST, "title"),
     "snapshot-not-synced": (Consequence.UNAVAILABLE, "JSONDecodeError"),
     "followers-no-fsync": (Consequence.LOST, "k2"),
+    "ack-from-memory": (Consequence.LOST, "k0"),
+    "log-cut-first": (Consequence.LOST, "k0"),
     "vote-ignores-log": (Consequence.LOST, "k2"),
     "vote-not-synced": (Consequence.UNAVAILABLE, "JSONDecodeError"),
 }
