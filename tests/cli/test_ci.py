@@ -10,6 +10,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 from xml.etree import ElementTree as Xml
@@ -641,6 +642,30 @@ def test_the_container_has_all_that_is_installed_and_called() -> None:
     [folder] = re.findall(r"^WORKDIR (.*)$", text.partition("COPY")[0], flags=re.M)
     assert re.findall(r"^RUN (\S+)", text, flags=re.M) == ["./run"]
     assert json.loads(re.findall(r"^ENTRYPOINT (.*)$", text, flags=re.M)[0]) == [f"{folder}/run"]
+
+
+def test_the_image_without_a_daemon_is_that_of_the_containerfile(tmp_path: Path) -> None:
+    """With stand-ins for mmdebstrap and umoci, which note how they are called."""
+    (tmp_path / "bin").mkdir()
+    for name in ("mmdebstrap", "umoci"):
+        (tmp_path / "bin" / name).write_text(f'#!/bin/sh\nprintf "%s\\n" {name} "$@" ; echo')
+        (tmp_path / "bin" / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "BOB_MIRROR": ""}
+    words = [ROOT / "docs/ci/oci", tmp_path / "made"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    calls = [call.splitlines() for call in done.stdout.split("\n\n")]
+    [included] = [word for word in calls[0] if word.startswith("--include=")]
+    run, text = (ROOT / "run").read_text(), (ROOT / "docs/ci/Containerfile").read_text()
+    packages = " ".join(re.findall(r'^(?:python_)?packages="([^"]*)"', run, flags=re.M)).split()
+    assert included.removeprefix("--include=").split() == [*packages, "git"] and len(packages) > 20
+    for copied in re.findall(r"^COPY (.*) \S+$", text, flags=re.M):
+        assert copied in done.stdout
+    config = calls[-1] if calls[-1] else calls[-2]
+    asked = dict(pairwise(config))
+    assert [asked["--config.entrypoint"]] == json.loads(re.findall(r"^ENTRYPOINT (.*)$", text, flags=re.M)[0])
+    assert [asked["--config.cmd"]] == json.loads(re.findall(r"^CMD (.*)$", text, flags=re.M)[0])
+    for option, word in (("env", "ENV"), ("volume", "VOLUME"), ("workingdir", "WORKDIR")):
+        assert asked[f"--config.{option}"] == re.findall(rf"^{word} (.*)$", text, flags=re.M)[-1]
 
 
 def test_the_container_is_told_as_it_is() -> None:
