@@ -85,12 +85,12 @@ def test_gitlab_in_a_container_of_docker(project: Path) -> None:
 def test_github_without_any_capability(project: Path) -> None:
     [arguments] = re.findall(r"^          arguments: (.*)$", PAGE, flags=re.M)
     action = (ROOT / "docs/ci/action.yml").read_text()
-    [first, *_] = re.findall(r"^      run: \|\n((?:        .*\n)+)", action, flags=re.M)
-    step = re.sub(r"^        ", "", first, flags=re.M)
+    [named, asked, _shown] = re.findall(r"^      run: \|\n((?:        .*\n)+)", action, flags=re.M)
     ended = done(
         project,
         1000,
-        f'git clone --quiet --depth 1 "$BOB_REPOSITORY" action\n{step}',
+        f'git clone --quiet --depth 1 "$BOB_REPOSITORY" action\n(\n{named})\n(\n{asked})',
+        GITHUB_OUTPUT=str(project / "output"),
         GITHUB_ACTION_PATH=str(project / "action/docs/ci"),
         BOB_ARGUMENTS=arguments,
         BOB_OUT="bob-run",
@@ -98,3 +98,4 @@ def test_github_without_any_capability(project: Path) -> None:
     )
     assert ended.returncode == Exit.DONE, ended.stderr[-4000:]
     check_report(project, "bob-report.xml", "bob-run")
+    assert (project / "output").read_text().startswith("key=bob-images-")
