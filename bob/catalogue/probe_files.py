@@ -23,7 +23,7 @@ from bob.workload.simulation import is_possible, simulate
 
 TREES = "trees.toml"
 
-RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal")
+RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal", "layer")
 """Names that a user's property cannot have, since they have another meaning: all shipped properties, crashed recoveries
 (bob.claim.idempotence), and others."""
 

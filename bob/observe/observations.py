@@ -19,6 +19,7 @@ class TroubleKind(StrEnum):
     READ_ONLY = "read-only"
     CHECKER = "checker"
     REMOVAL = "removal"
+    LAYER = "layer"
 
     @property
     def said(self) -> str:
@@ -31,6 +32,7 @@ _SAID = {
     TroubleKind.READ_ONLY: "mounted, but the kernel made the file system read-only",
     TroubleKind.CHECKER: "mounted, but the file system's checker found errors afterwards",
     TroubleKind.REMOVAL: "mounted, but not everything in it could be removed",
+    TroubleKind.LAYER: "mounted, but a check of its layers found a fault",
 }
 
 

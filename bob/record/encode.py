@@ -57,6 +57,7 @@ def _layer(layer: Layer) -> LayerDocument:
         mkfs=list(layer.mkfs),
         mount=layer.mount,
         check=list(layer.check),
+        examine=_lists(layer.examine),
     )
 
 

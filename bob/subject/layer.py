@@ -51,6 +51,8 @@ LEAST_WORDS = {
     "md-create": 2,
     "zero": 3,
     "set": 4,
+    "wait": 4,
+    "expect": 4,
     "message": 4,
     "remove": 2,
 }
@@ -62,9 +64,10 @@ words."""
 class Layer:
     """A layer makes one device, of ``sectors`` sectors, from the devices ``below``. Devices have numbers: first the
     disks, then the layers, from the bottom up. The guest carries out the commands ``make`` once. It carries out
-    ``start`` and ``stop`` for each crash state, since a crash erases the layer's state in memory. ``device`` is the
-    path of the device. If it is empty, the layer's device is the last device that a command ``dm``, ``md``, ``bcache``
-    or ``loop`` made. The layer needs the kernel modules ``modules``, and the Debian packages ``packages`` in the guest.
+    ``start`` and ``stop`` for each crash state, since a crash erases the layer's state in memory. It carries out
+    ``examine`` for some of them, to find faults. ``device`` is the path of the device. If it is empty, the layer's
+    device is the last device that one of the commands ``MAKERS`` made. The layer needs the kernel modules ``modules``,
+    and the Debian packages ``packages`` in the guest.
 
     Some file systems use several devices themselves, as btrfs does for RAID 1. In a layer for such a file system,
     ``fs`` is the file system's name. This layer is the topmost one, and its device is the first device of ``below``.
@@ -84,6 +87,7 @@ class Layer:
     mkfs: tuple[str, ...] = field(default_factory=older(()))
     mount: str = field(default_factory=older(""))
     check: tuple[str, ...] = field(default_factory=older(()))
+    examine: tuple[LayerCommand, ...] = field(default_factory=older(()))
 
 
 class PromiseDeclaration(Declaration, frozen=True):
@@ -110,6 +114,7 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
     make: tuple[OneLine, ...] = ()
     start: tuple[OneLine, ...] = ()
     stop: tuple[OneLine, ...] = ()
+    examine: tuple[OneLine, ...] = ()
     device: str = ""
     fs: str = ""
     mkfs: str = ""
@@ -135,6 +140,7 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
                 "device is missing: without dm, md, bcache and loop nothing says which device the layer makes"
             )
         made = Layer(name, tuple(below), sectors, start, make, stop, self.device, self.modules, self.packages)
+        made = replace(made, examine=tuple(self._command(line, numbers) for line in self.examine))
         if not self.fs:
             return made
         mkfs, check = self._words(self.mkfs), self._words(self.check)

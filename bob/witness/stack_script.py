@@ -96,11 +96,16 @@ def _started(command: LayerCommand, name: str, names: dict[str, str], start: lis
         stop.append(f'losetup -d "{path}"')
     elif verb == "mount":
         names[label] = f"$copy/{name}"
-        start.append(f'mkdir "{names[label]}" && mount -t {words[0]} "{words[1]}" "{names[label]}"')
+        options = f' -o "{",".join(words[2:])}"' if words[2:] else ""
+        start.append(f'mkdir "{names[label]}" && mount -t {words[0]}{options} "{words[1]}" "{names[label]}"')
         stop.append(f'umount "{names[label]}"')
     elif verb == "set":
         device, file, value = words
         start.append(f'echo {value} > "/sys/block/$(basename "$(readlink -f "{device}")")/{file}"')
+    elif verb in ("wait", "expect"):
+        device, file, value = words
+        path_of = f'/sys/block/$(basename "$(readlink -f "{device}")")/{file}'
+        start.append(f'until [ "$(cat "{path_of}")" = "{value}" ]; do sleep 0.1; done')
     elif verb == "message":
         device, sector, *rest = words
         start.append(f'dmsetup message "{device}" {sector} "{" ".join(rest)}"')

@@ -26,6 +26,7 @@ def started(*commands: list[str], device: str = "") -> StartedLayer:
         (["message", "DISK0", "none", "x"], "message DISK0 none x: invalid literal for int"),
         (["message", "DISK0", "0", "x"], "message DISK0 0 x: No such file or directory"),
         (["set", "DISK0", "queue/x", "1", "2"], "set DISK0 queue/x 1 2: too many values to unpack"),
+        (["expect", "DISK0", "queue/x", "1", "2"], "expect DISK0 queue/x 1 2: too many values to unpack"),
         (["md-create", "level=1", "data=8", "missing"], "md-create level=1 data=8 missing: "),
         (
             ["md-create", "level=1", "data=8", "chunk=x", "DISK0"],

@@ -110,6 +110,15 @@ class Assembly:
         numbers = [self._layers[-1].below[int(found)] for found in re.findall(rf"\b{DISK}(\d+)\b", word)]
         return not any(number < len(self.disks) and self.disks[number] == MISSING for number in numbers)
 
+    def examine(self) -> str | None:
+        """Carry out the checks that the declarations of the started layers have. Return the first fault, or None."""
+        try:
+            for layer in self._started:
+                layer.examine()
+        except ContentRefused as fault:
+            return str(fault)
+        return None
+
     def release(self) -> None:
         """Take all layers away, the upper layers first. Raises Denial if a layer cannot be stopped."""
         while self._started:

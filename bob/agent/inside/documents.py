@@ -4,6 +4,7 @@ a message between host and agent, a value of such a type is a JSON array of its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 LOG_BYTES = 512 * 1024 * 1024
@@ -26,6 +27,7 @@ class LayerDocument(NamedTuple):
     mkfs: list[str]
     mount: str
     check: list[str]
+    examine: Sequence[list[str]] = ()
 
 
 class SubjectDocument(NamedTuple):

@@ -6,7 +6,7 @@ calls, because each crash state needs them:
 - ``md-create level=1 data=2048 [chunk=N] [layout=N] [bitmap=N] [ppl=N] DEVICE...`` writes such superblocks; a DEVICE
   may be ``missing``, and the last DEVICE may be ``journal:DEVICE``.
 - ``loop NAME FILE`` makes a loop device of the file.
-- ``mount NAME TYPE DEVICE`` mounts a file system of that type, with the kernel's default options.
+- ``mount NAME TYPE DEVICE [OPTIONS]`` mounts a file system of that type.
 - ``bcache NAME BACKING CACHE`` registers a backing device and its cache with bcache.
 - ``bcache-create MODE BACKING CACHE`` writes their superblocks; MODE is ``writethrough`` or ``writeback``.
 - ``message DEVICE SECTOR TEXT...`` sends a message to a device-mapper target.
@@ -14,11 +14,13 @@ calls, because each crash state needs them:
   ``make``), the agent itself removes the devices that are left.
 - ``zero DEVICE N`` writes zeros to the first N sectors.
 - ``set DEVICE FILE VALUE`` writes the value into a file below /sys/block/DEVICE.
+- ``wait DEVICE FILE VALUE`` waits until the file has that value.
+- ``expect DEVICE FILE VALUE`` fails if the file has another value.
 
-In later commands, NAME stands for the path of the device that ``dm``, ``md``, ``bcache`` or ``loop`` made, or for the
-mount point. In the same way, DISK0 stands for the path of the first device below the layer. If a device below the layer
-failed, its path is the word ``missing``. Then ``md`` and a table of dm-raid do without that device, and ``bcache`` does
-without its cache. If any other table has a missing device, NAME becomes ``missing``, too."""
+In later commands, NAME stands for the path of the device that ``dm``, ``md``, ``bcache`` or ``loop`` made, or
+for the mount point. In the same way, DISK0 stands for the path of the first device below the layer. If a device below
+the layer failed, its path is the word ``missing``. Then ``md`` and a table of dm-raid do without that device, and
+``bcache`` does without its cache. If any other table has a missing device, NAME becomes ``missing``, too."""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from bob.agent.inside import bcache, devices, md_array
-from bob.agent.inside.devices import SECTOR, Loop, opened, run, write_text
+from bob.agent.inside.devices import SECTOR, Loop, comes_true, opened, read_text, run, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import ContentRefused, Denial
 from bob.agent.inside.md_array import MISSING
@@ -37,6 +39,7 @@ from bob.agent.inside.refusals import refusal
 
 DISK = "DISK"
 MOST_ARRAYS = 8  # in a layer
+WAIT_SECONDS = 120.0  # a resync may take so long
 PIECE = 1 << 20  # bytes that one write of ``zero`` has
 CORRECT = "correct this command in the layer's declaration"
 MISTAKES = (OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError, struct.error)
@@ -83,6 +86,10 @@ class StartedLayer:
                 "correct `sectors` in its declaration",
             )
 
+    def examine(self) -> None:
+        """Carry out the commands that examine the layer. Raises ContentRefused if one of them finds a fault."""
+        self._carry_out(self._layer.examine)
+
     def stop(self) -> None:
         """Carry out the commands that stop the layer, even if the layer failed to start. Then remove the devices that
         the commands made, the last one first."""
@@ -93,7 +100,7 @@ class StartedLayer:
         while self._undo:
             self._undo.popitem()[1]()
 
-    def _carry_out(self, commands: list[list[str]]) -> None:
+    def _carry_out(self, commands: Sequence[list[str]]) -> None:
         for command in commands:
             try:
                 self._carry_out_one(*command)
@@ -165,10 +172,10 @@ class StartedLayer:
         return made.path
 
     def _mount(self, label: str, words: list[str]) -> str:
-        kind, device = words
+        kind, device, *options = words
         folder = f"{LAYER_FILES}-{self._number}-{label.lower()}"
         os.makedirs(folder, exist_ok=True)
-        mount_at(device, folder, kind)
+        mount_at(device, folder, kind, data=",".join(options))
         self._undo[label] = lambda: unmount(folder)
         return folder
 
@@ -216,10 +223,28 @@ def _set(words: list[str]) -> None:
         raise refusal(f"the kernel does not take {value!r} for {file}", error) from error
 
 
+def _wait(words: list[str]) -> None:
+    path, file, value = words
+    if not comes_true(lambda: _has(path, file) == value, WAIT_SECONDS, 0.002):
+        raise Denial(f"{file} was not {value!r} for {WAIT_SECONDS:g} s, but {_has(path, file)!r}")
+
+
+def _expect(words: list[str]) -> None:
+    path, file, value = words
+    if (found := _has(path, file)) != value:
+        raise ContentRefused(f"{file} is {found!r}, not {value!r}")
+
+
+def _has(path: str, file: str) -> str:
+    return read_text(f"{devices.in_sysfs(path)}/{file}").strip()
+
+
 _VERBS: dict[str, Callable[[list[str]], None]] = {
     "bcache-create": _bcache_create,
     "md-create": _md_create,
     "message": _message,
     "zero": _zero,
     "set": _set,
+    "wait": _wait,
+    "expect": _expect,
 }

@@ -20,6 +20,7 @@ from bob.agent.inside.devices import SECTOR, forget_file_systems
 from bob.agent.inside.documents import SubjectDocument
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import Runs, merged, outside
+from bob.agent.inside.layer_checks import LAYER, read_twice, write_and_read
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import EntryTree, Look, TreeEntry, describe
 from bob.agent.inside.mounts import ROOT, unmount
@@ -207,10 +208,13 @@ class StateSession:
         self.scratch.put_back += changed
 
     def recover_and_examine(self) -> list[tuple[str, str]]:
-        """Recover the state, run the file system's checker, and try to remove all files. Return what went wrong, as
-        pairs of kind and words."""
+        """Recover the state, run the file system's checker and the checks of layers, and try to remove all files.
+        Return what went wrong, as pairs of kind and words."""
         wrong: list[tuple[str, str]] = []
+        has_layers, assembly = bool(self.subject.layers), self.scratch.assembly
         self.check()
+        if has_layers and (fault := read_twice(assembly.path)):
+            wrong.append((LAYER, fault))
         if not self.mount():
             unmount()
             wrong += self.volumes.faults()
@@ -219,6 +223,8 @@ class StateSession:
                 wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
             else:
                 said = self.complaints.unexpected(self.scratch.kernel.warnings())
+                if has_layers and self.is_writable and (fault := write_and_read(ROOT)):
+                    wrong.append((LAYER, fault))
                 fault = self.volumes.remove_all()
                 if not fault and self.is_writable:
                     os.sync()
@@ -231,6 +237,8 @@ class StateSession:
                     wrong.append((REMOVAL, f"cannot be removed: {fault or f'the kernel says: {later[0]}'}"))
                 if said := [*said, *later]:
                     wrong.append((KERNEL_MESSAGE, "; ".join(said[:2])))
+        if has_layers and (fault := assembly.examine()):
+            wrong.append((LAYER, fault))
         return wrong
 
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
