@@ -40,13 +40,14 @@ _BINARY: Mapping[type, Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
 }
 _FUNCTIONS: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
-MAKERS = ("dm", "md", "bcache", "loop")  # the commands that make a device and give it a name
+MAKERS = ("dm", "md", "bcache", "loop", "nbd")  # the commands that make a device and give it a name
 LEAST_WORDS = {
     "dm": 5,
     "md": 3,
     "bcache": 4,
     "bcache-create": 4,
     "loop": 3,
+    "nbd": 3,
     "mount": 4,
     "md-create": 2,
     "zero": 3,
@@ -137,7 +138,7 @@ class LayerDeclaration(Declaration, frozen=True, kw_only=True):
             )
         if not self.fs and not self.device and not any(words[0] in MAKERS for words in start):
             raise ValueError(
-                "device is missing: without dm, md, bcache and loop nothing says which device the layer makes"
+                "device is missing: without dm, md, bcache, loop and nbd nothing says which device the layer makes"
             )
         made = Layer(name, tuple(below), sectors, start, make, stop, self.device, self.modules, self.packages)
         made = replace(made, examine=tuple(self._command(line, numbers) for line in self.examine))

@@ -94,6 +94,10 @@ def _started(command: LayerCommand, name: str, names: dict[str, str], start: lis
         start.append(f'{name.replace("-", "_")}=$(losetup --find --show "{words[0]}")')
         path = f"${name.replace('-', '_')}"
         stop.append(f'losetup -d "{path}"')
+    elif verb == "nbd":
+        path = f"/dev/nbd{name.split('-')[1]}"
+        start.append(f'modprobe nbd && qemu-nbd --connect {path} --format raw "{words[0]}"')
+        stop.append(f"qemu-nbd --disconnect {path}")
     elif verb == "mount":
         names[label] = f"$copy/{name}"
         options = f' -o "{",".join(words[2:])}"' if words[2:] else ""

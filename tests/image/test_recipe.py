@@ -396,6 +396,8 @@ def test_every_module_of_a_layer_has_its_option() -> None:
             "ext4": "CONFIG_EXT4_FS",
             "loop": "CONFIG_BLK_DEV_LOOP",
             "dm_mirror": "CONFIG_DM_MIRROR",
+            "nbd": "CONFIG_BLK_DEV_NBD",
+            "overlay": "CONFIG_OVERLAY_FS",
             "raid0": "CONFIG_MD_RAID0",
             "raid1": "CONFIG_MD_RAID1",
             "raid10": "CONFIG_MD_RAID10",

@@ -174,7 +174,7 @@ def test_a_layer_of_ones_own_is_a_file(tmp_path: Path) -> None:
         (
             "about = 'x'\nsectors = 'SIZE0'\nstart = ['lvchange -ay g/v']",
             snapshot(
-                "mine.toml: device is missing: without dm, md, bcache and loop nothing says which device the layer makes"
+                "mine.toml: device is missing: without dm, md, bcache, loop and nbd nothing says which device the layer makes"
             ),
         ),
         (
@@ -216,7 +216,7 @@ def test_a_mistake_in_a_layer_is_named(tmp_path: Path, text: str, message: str) 
             "linear,,raid1",
             snapshot("unknown layer ''"),
             snapshot(
-                "bob knows: bcache, bcache-writethrough, btrfs-raid1, btrfs-raid5, cache, crypt, crypt-4k, delay, dm-raid1, dm-raid5, dm-raid5-journal, era, ext4-journal, integrity, integrity-bitmap, integrity-direct, linear, loop, mirror, mirror-log, raid0, raid1, raid1-bitmap, raid1-resync, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-journal-back, raid5-ppl, raid5-resync, raid6, snapshot, striped, thin, writecache, xfs-log, xfs-realtime"
+                "bob knows: bcache, bcache-writethrough, btrfs-raid1, btrfs-raid5, cache, crypt, crypt-4k, delay, dm-raid1, dm-raid5, dm-raid5-journal, era, ext4-journal, integrity, integrity-bitmap, integrity-direct, linear, loop, mirror, mirror-log, nbd, overlay, raid0, raid1, raid1-bitmap, raid1-resync, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-journal-back, raid5-ppl, raid5-resync, raid6, snapshot, striped, thin, writecache, xfs-log, xfs-realtime"
             ),
         ),
         (

@@ -82,6 +82,60 @@ def test_every_layer_has_a_script_that_a_shell_can_read(name: str) -> None:
         ),
         (
             "ext4",
+            "nbd",
+            (),
+            snapshot(
+                [
+                    "device0=$(losetup --find --show disk-0)",
+                    'modprobe nbd && qemu-nbd --connect /dev/nbd0 --format raw "$device0"',
+                    'device1="/dev/nbd0"',
+                    "# mount -o  $device1",
+                    "qemu-nbd --disconnect /dev/nbd0",
+                    'losetup -d "$device0"',
+                ]
+            ),
+        ),
+        (
+            "ext4",
+            "overlay",
+            (),
+            snapshot(
+                [
+                    "device0=$(losetup --find --show disk-0)",
+                    'mkdir "$copy/bob-0-files" && mount -t ext4 "$device0" "$copy/bob-0-files"',
+                    'mkdir "$copy/bob-0-merged" && mount -t overlay -o "lowerdir=$copy/bob-0-files/lower,upperdir=$copy/bob-0-files/upper,workdir=$copy/bob-0-files/work" "overlay" "$copy/bob-0-merged"',
+                    'bob_0_top=$(losetup --find --show "$copy/bob-0-merged/disk")',
+                    'device1="$bob_0_top"',
+                    "# mount -o  $device1",
+                    'losetup -d "$bob_0_top"',
+                    'umount "$copy/bob-0-merged"',
+                    'umount "$copy/bob-0-files"',
+                    'losetup -d "$device0"',
+                ]
+            ),
+        ),
+        (
+            "ext4",
+            "raid1-resync",
+            (),
+            snapshot(
+                [
+                    "device0=$(losetup --find --show disk-0)",
+                    "device1=$(losetup --find --show disk-1)",
+                    "mdadm --assemble --run /dev/md/bob-0-array $device0 $device1",
+                    'echo resync > "/sys/block/$(basename "$(readlink -f "/dev/md/bob-0-array")")/md/sync_action"',
+                    'until [ "$(cat "/sys/block/$(basename "$(readlink -f "/dev/md/bob-0-array")")/md/resync_start")" = "none" ]; do sleep 0.1; done',
+                    'until [ "$(cat "/sys/block/$(basename "$(readlink -f "/dev/md/bob-0-array")")/md/sync_action")" = "idle" ]; do sleep 0.1; done',
+                    'device2="/dev/md/bob-0-array"',
+                    "# mount -o  $device2",
+                    "mdadm --stop /dev/md/bob-0-array",
+                    'losetup -d "$device1"',
+                    'losetup -d "$device0"',
+                ]
+            ),
+        ),
+        (
+            "ext4",
             "dm-raid1",
             (0,),
             snapshot(

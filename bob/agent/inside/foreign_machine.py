@@ -21,7 +21,7 @@ from types import FrameType
 from bob.agent.inside import main, medium, ram_disk
 from bob.agent.inside.devices import WORK, clear_devices, read_text
 from bob.agent.inside.frames import Handler, Reply, serve
-from bob.agent.inside.late_disk import MOST_DISKS, clear_late_disks
+from bob.agent.inside.late_disk import MOST_DISKS, MOST_SERVED, clear_late_disks
 from bob.agent.inside.mounts import clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.tracing import TRACING, clear_instances, clear_probes
@@ -116,7 +116,7 @@ def machine(modules: list[str], programs: list[str], packages: list[str], blob: 
     """Return a description of this machine. Among other things, it says which ``modules``, ``programs`` and
     ``packages`` the machine has."""
     of_memory = {line.partition(":")[0]: line.split()[1] for line in read_text("/proc/meminfo").splitlines()}
-    identity = "/etc/machine-id"
+    identity, devices = "/etc/machine-id", [f"nbd{number}" for number in range(MOST_DISKS + MOST_SERVED)]
     return {
         "kernel": os.uname().release,
         "build": os.uname().version,
@@ -125,7 +125,7 @@ def machine(modules: list[str], programs: list[str], packages: list[str], blob: 
         "memory_mib": int(of_memory["MemAvailable"]) // 1024,
         "identity": read_text(identity).strip() if os.path.exists(identity) else "",
         "traces": os.path.isdir(f"{TRACING}/events/block"),
-        "busy": [name for name in (f"nbd{n}" for n in range(MOST_DISKS)) if os.path.exists(f"/sys/block/{name}/pid")],
+        "busy": [name for name in devices if os.path.exists(f"/sys/block/{name}/pid")],
         "modules": [name for name in modules if _has_module(name)],
         "programs": [name for name in programs if shutil.which(name)],
         "packages": {name: version for name in packages if (version := _version(name))},

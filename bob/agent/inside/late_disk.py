@@ -23,6 +23,7 @@ from bob.agent.inside.devices import SECTOR, comes_true, opened, read_text, run_
 from bob.agent.inside.frames import Denial
 
 MOST_DISKS = 8
+MOST_SERVED = 16  # further devices, for layers (served_disk.py)
 # The commands of include/uapi/linux/nbd.h
 NBD_SET_SOCK, NBD_SET_BLKSIZE, NBD_DO_IT, NBD_CLEAR_SOCK = 0xAB00, 0xAB01, 0xAB03, 0xAB04
 NBD_SET_SIZE_BLOCKS, NBD_DISCONNECT, NBD_SET_FLAGS = 0xAB07, 0xAB08, 0xAB0A
@@ -48,9 +49,7 @@ class LateDisk:
     def __init__(self, number: int, work: str, start: int, length: int, youngest: bool) -> None:
         self.name, self.path = f"nbd{number}", f"/dev/nbd{number}"
         self._made_of = number, work, start, length, youngest
-        if not os.path.exists(f"/sys/block/{self.name}"):
-            run_anyhow(["modprobe", "--quiet", "nbd", f"nbds_max={MOST_DISKS}", "max_part=0"], "")
-        if not os.path.exists(f"/sys/block/{self.name}"):
+        if not has_device(self.name):
             raise Denial("the guest's kernel lacks network block devices (module nbd): record with prompt completion")
         control, self._control = os.pipe()
         self._server = os.fork()
@@ -80,6 +79,14 @@ class LateDisk:
         os.close(self._control)
         with suppress(ChildProcessError):  # the process has ended by itself
             os.waitpid(self._server, 0)
+
+
+def has_device(name: str) -> bool:
+    """Return whether the kernel has this network block device. Load its driver first, if necessary."""
+    if not os.path.exists(f"/sys/block/{name}"):
+        most = MOST_DISKS + MOST_SERVED
+        run_anyhow(["modprobe", "--quiet", "nbd", f"nbds_max={most}", "max_part=0"], "")
+    return os.path.exists(f"/sys/block/{name}")
 
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
@@ -155,7 +162,7 @@ class LateServer:
 def _serve(path: str, work: str, start: int, length: int, control: int, *, youngest: bool) -> NoReturn:
     """Serve the disk in this process until the agent closes its end of ``control``, or dies."""
     try:
-        _keep_open_only(control)
+        keep_open_only(control)
         # Run only while no other process does: a process that is awake may still send requests.
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         device = os.open(path, os.O_RDWR)
@@ -164,7 +171,7 @@ def _serve(path: str, work: str, start: int, length: int, control: int, *, young
         fcntl.ioctl(device, NBD_SET_BLKSIZE, SECTOR)
         fcntl.ioctl(device, NBD_SET_SIZE_BLOCKS, length // SECTOR)
         fcntl.ioctl(device, NBD_SET_FLAGS, HAS_FLAGS | SEND_FLUSH | SEND_FUA)
-        driver = threading.Thread(target=_drive, args=(device,), daemon=True)
+        driver = threading.Thread(target=drive, args=(device,), daemon=True)
         driver.start()
         LateServer(ours, control, work, start, length, youngest=youngest).serve()
         with suppress(OSError):
@@ -175,13 +182,13 @@ def _serve(path: str, work: str, start: int, length: int, control: int, *, young
         os._exit(0)
 
 
-def _drive(device: int) -> None:
+def drive(device: int) -> None:
     for request in (NBD_DO_IT, NBD_CLEAR_SOCK):
         with suppress(OSError):
             fcntl.ioctl(device, request)
 
 
-def _keep_open_only(control: int) -> None:
+def keep_open_only(control: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in range(STANDARD_FDS):
         os.dup2(nothing, fd)

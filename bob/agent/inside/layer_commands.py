@@ -6,6 +6,7 @@ calls, because each crash state needs them:
 - ``md-create level=1 data=2048 [chunk=N] [layout=N] [bitmap=N] [ppl=N] DEVICE...`` writes such superblocks; a DEVICE
   may be ``missing``, and the last DEVICE may be ``journal:DEVICE``.
 - ``loop NAME FILE`` makes a loop device of the file.
+- ``nbd NAME DEVICE`` makes a network block device, which a process of the agent serves from the device.
 - ``mount NAME TYPE DEVICE [OPTIONS]`` mounts a file system of that type.
 - ``bcache NAME BACKING CACHE`` registers a backing device and its cache with bcache.
 - ``bcache-create MODE BACKING CACHE`` writes their superblocks; MODE is ``writethrough`` or ``writeback``.
@@ -17,7 +18,7 @@ calls, because each crash state needs them:
 - ``wait DEVICE FILE VALUE`` waits until the file has that value.
 - ``expect DEVICE FILE VALUE`` fails if the file has another value.
 
-In later commands, NAME stands for the path of the device that ``dm``, ``md``, ``bcache`` or ``loop`` made, or
+In later commands, NAME stands for the path of the device that ``dm``, ``md``, ``bcache``, ``loop`` or ``nbd`` made, or
 for the mount point. In the same way, DISK0 stands for the path of the first device below the layer. If a device below
 the layer failed, its path is the word ``missing``. Then ``md`` and a table of dm-raid do without that device, and
 ``bcache`` does without its cache. If any other table has a missing device, NAME becomes ``missing``, too."""
@@ -36,6 +37,7 @@ from bob.agent.inside.frames import ContentRefused, Denial
 from bob.agent.inside.md_array import MISSING
 from bob.agent.inside.mounts import LAYER_FILES, mount_at, unmount
 from bob.agent.inside.refusals import refusal
+from bob.agent.inside.served_disk import ServedDisk
 
 DISK = "DISK"
 MOST_ARRAYS = 8  # in a layer
@@ -116,6 +118,7 @@ class StartedLayer:
             "md": self._md,
             "bcache": self._bcache,
             "loop": self._loop,
+            "nbd": self._nbd,
             "mount": self._mount,
         }
         if verb == "remove":
@@ -168,6 +171,12 @@ class StartedLayer:
             raise refusal(f"the loop device has no file {file}", error) from error
         made = Loop(file)
         made.release_holder()
+        self._undo[label] = made.close
+        return made.path
+
+    def _nbd(self, label: str, words: list[str]) -> str:
+        [below] = words
+        made = ServedDisk(self._number, below)
         self._undo[label] = made.close
         return made.path
 
