@@ -19,8 +19,7 @@ def app(
     fs: StrPath | Sequence[StrPath] = (),
     model: StrPath | Sequence[StrPath] = (),
     checks: Literal["auto", "host", "guest"] | None = None,
-    pace: Literal["undisturbed", "slow", "slower", "busy"]
-    | Sequence[Literal["undisturbed", "slow", "slower", "busy"]] = (),
+    pace: Literal["undisturbed", "slow", "slower", "busy"] | Sequence[Literal["undisturbed", "slow", "slower", "busy"]] = (),
     mount_options: str = "",
     mkfs_options: str = "",
     device: int = 0,

@@ -61,6 +61,8 @@ def test_an_agent_that_failed_is_sound_no_more(answers: tuple[dict[str, Any], ..
 class Booted:
     """A hypervisor of which each guest has another number; the ``story`` says what became of them."""
 
+    memory_mib = 2048
+
     def __init__(self) -> None:
         self.story: list[str] = []
         self.streams: list[Answers] = []

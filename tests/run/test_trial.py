@@ -186,7 +186,7 @@ def test_what_is_refused_is_not_in_the_way_of_the_corrected_command(
     """A typing error in a mount option shows when a guest tries it, and there is a run directory by then."""
     path = tmp_path / "run"
 
-    def refusing(*_asked: object) -> Any:
+    def refusing(*_asked: object, **_memory: object) -> Any:
         assert (path / "run.json").is_file()
         if done:
             (path / work).touch()

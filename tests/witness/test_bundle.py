@@ -230,7 +230,7 @@ Refused = Callable[[list[str]], tuple[int, list[str]]]
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
     """The exit code and the lines of a command that must not come so far as to start anything, or to write a file."""
 
-    def started(*_arguments: object) -> NoReturn:
+    def started(*_arguments: object, **_named: object) -> NoReturn:
         raise AssertionError("a guest was about to be started")
 
     monkeypatch.setattr(Hypervisor, "open", started)
