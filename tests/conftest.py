@@ -15,7 +15,6 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from bob import settings
-from bob.agent.inside import programs
 from bob.errors import BobError, UsageError
 from bob.run import timings
 
@@ -29,9 +28,7 @@ hypothesis_settings.load_profile("bob")
 def pytest_configure() -> None:
     """No signal is ignored here, nor in what tests start: a shell without job control, and nohup, start jobs so. Nor do
     they read the bob.toml of their user, or annotate where GitHub does. Nor do they note in their user's cache how long
-    work takes: stand-ins for guests do it in no time. Nor do they empty the folders for temporary files, as the agent
-    does in a guest before each script."""
-    programs.SCRATCH = ()
+    work takes: stand-ins for guests do it in no time."""
     theirs, cache = timings.note, settings.cache_home()
     timings.note = lambda more: None if settings.cache_home() == cache else theirs(more)
     os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "no-settings-of-bob")

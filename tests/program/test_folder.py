@@ -307,3 +307,16 @@ nothing in /, see /var/log/x\
     assert text_with(programs.how_it_ended(ScriptExit(1, b"", said.encode()), 9.0), 1, "/var/log/x") == snapshot(
         "failed (1): nothing in /, see /var/log/x"
     )
+
+
+def test_temporary_files_of_a_machine_that_is_not_bob_s_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Someone may run the agent's code by hand, and a given machine is its user's."""
+    monkeypatch.setattr(programs, "SCRATCH", (str(tmp_path),))
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    programs.clear_scratch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    monkeypatch.setattr(programs, "owns_machine", False)
+    programs.own_machine()
+    programs.clear_scratch()
+    assert not list(tmp_path.iterdir())

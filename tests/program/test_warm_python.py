@@ -480,7 +480,7 @@ def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path)
     before = {path.name for path in mine.iterdir()}
     forks = WarmPython(str(tmp_path / "check"), list, {}, 1.0)
     assert forks.pid is None and {path.name for path in mine.iterdir()} == before
-    assert not programs.SCRATCH
+    assert not programs.owns_machine
     with pytest.raises(Denial) as refused:
         programs.Script([], [str(tmp_path / "check")], "/", forks).wait(1.0)
     assert str(refused.value) == snapshot("cannot start check: No such file or directory")

@@ -19,7 +19,7 @@ from bob.agent.inside.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.port import NO_PORT, USES_PORT, open_port
 from bob.agent.inside.processes import bound_scratch, spare_agent
-from bob.agent.inside.programs import choose_start, put_program, read_files
+from bob.agent.inside.programs import choose_start, own_machine, put_program, read_files
 from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
@@ -37,6 +37,7 @@ def start_afresh(*, modestly: bool = False) -> None:
     """Remove the mounts and devices that an earlier agent left, and make the working folder. If ``modestly`` is true,
     do not change settings of the machine's kernel, because the machine is not bob's."""
     if not modestly:
+        own_machine()
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
         bound_scratch()

@@ -62,6 +62,7 @@ class ScriptExit(NamedTuple):
 
 nodes: NodesDocument | None = None  # the nodes of the program, if it is a cluster
 uses_world = False  # whether the program's scripts run in a world (world.py)
+owns_machine = False  # whether the temporary files of this machine are bob's, as in its guests and sandboxes
 warm: WarmPython | None = None  # the process that forks for the program's checker, once the checker has run
 
 
@@ -201,9 +202,18 @@ def run_or_refuse(name: str, seconds: float, *, beside_nodes: bool = False) -> N
         raise Denial(f"{name} {how_it_ended(ended, seconds)}")
 
 
+def own_machine() -> None:
+    """Note that this process is in a guest or a sandbox of bob's. Before, :func:`clear_scratch` empties no folder of
+    the machine, because the temporary files may be a user's."""
+    global owns_machine
+    owns_machine = True
+
+
 def clear_scratch() -> None:
     """Empty the folders for temporary files, so that a checker sees nothing from another crash state or from the
-    workload."""
+    workload. On a machine that is not bob's, only a world has such folders."""
+    if not (uses_world or owns_machine):
+        return
     root = WORLD if uses_world else ""
     for folder in SCRATCH:
         with suppress(OSError):

@@ -21,7 +21,7 @@ from bob.agent.inside.foreign_machine import LOAD
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.main import hello
 from bob.agent.inside.mounts import MS_PRIVATE, MS_REC, ROOT, libc, mount_at
-from bob.agent.inside.programs import put_program
+from bob.agent.inside.programs import own_machine, put_program
 from bob.agent.inside.world import LOWER, lay_over
 
 START = f"{LOAD}from bob.agent.inside.sandboxed import stay;stay()\n"
@@ -45,6 +45,7 @@ def stay() -> None:
     signal.signal(signal.SIGINT, lambda *_: None)  # without a handler, the first process gets no signals
     _forget_the_shell()
     processes.stay_on_host()
+    own_machine()
     _filter_calls()
     if libc.unshare(ctypes.c_int(CLONE_NEWNS)):  # those of bubblewrap are locked from here on
         raise OSError(ctypes.get_errno(), "unshare")
