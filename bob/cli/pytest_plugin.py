@@ -171,7 +171,7 @@ class Crash:
         from bob.store.kept_runs import remove
 
         __tracebackhide__ = True
-        if all(verdict is Verdict.HOLDS for verdict in saved.result.verdicts):
+        if set(saved.result.verdicts) == {Verdict.HOLDS}:
             remove(saved.folder)  # it has the recordings, which nobody needs
             return
         told = io.StringIO()

@@ -7,7 +7,7 @@ A state of a node is possible at some moments of this node, which form intervals
 is possible if some consistent cut has, for each node, a moment at which its state is possible."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
@@ -93,53 +93,36 @@ NodeStates = Sequence[Sequence[Interval]]
 """The distinct states of a node. Each is given by the intervals of moments at which it is possible."""
 
 
-def possible_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> Iterator[tuple[int, ...]]:
-    """Yield each possible tuple, in lexicographic order. ``states`` has the states of each node, and a tuple has the
-    index of a state for each node."""
-    yield from _Tuples(cuts, states).below((), [])
+def fitting(cuts: Cuts, allowed: Iterable[tuple[int, Sequence[Interval]]]) -> list[tuple[Interval, ...]]:
+    """Return each choice of an interval for each node so that some consistent cut lies in all of them. ``allowed`` has
+    the numbers of nodes, each with the intervals to choose from. Other nodes may have any moment."""
+    found: list[tuple[tuple[int, Interval], ...]] = [()]
+    for node, intervals in allowed:
+        found = [
+            (*before, (node, one))
+            for before in found
+            for one in intervals
+            if all(cuts.go_together(node, one, other, another) for other, another in (*before, (node, one)))
+        ]
+    return [tuple(interval for _node, interval in one) for one in found]
 
 
 def intervals_of(cuts: Cuts, states: Sequence[NodeStates], chosen: Sequence[int]) -> tuple[Interval, ...]:
     """Return an interval for each node, so that some consistent cut lies in all of them. ``chosen`` is a possible
     tuple: for each node, the index of its state in ``states``."""
-    alone = [[of_node[number]] for of_node, number in zip(states, chosen, strict=True)]
-    return next(iter(_Tuples(cuts, alone).choices()))
+    return fitting(cuts, enumerate(of_node[one] for of_node, one in zip(states, chosen, strict=True)))[0]
 
 
 def count_tuples(cuts: Cuts, states: Sequence[NodeStates]) -> int:
     """Return the exact number of possible tuples."""
-    return _Tuples(cuts, states).count()
+    return _TupleCount(cuts, states).count()
 
 
-class _Tuples:
+class _TupleCount:
     def __init__(self, cuts: Cuts, states: Sequence[NodeStates]) -> None:
         self._cuts, self._states = cuts, states
         self._last: list[tuple[Interval, int]] = []  # each interval of the last node, with the number of its state
         self._fitting: dict[tuple[int, Interval], int] = {}
-
-    def choices(self) -> Iterator[tuple[Interval, ...]]:
-        """Yield choices of an interval for each node that some consistent cut allows. Each node must have one state."""
-        found: list[tuple[Interval, ...]] = [()]
-        for [intervals] in self._states:
-            found = [(*before, one) for before in found for one in intervals if self._go_with(before, one)]
-        yield from found
-
-    def below(self, chosen: tuple[int, ...], choices: list[tuple[Interval, ...]]) -> Iterator[tuple[int, ...]]:
-        """Yield the possible tuples that begin with the states ``chosen``. ``choices`` has the choices of an interval
-        for each of these states that some consistent cut allows."""
-        node = len(chosen)
-        if node == len(self._states):
-            yield chosen
-            return
-        for number, intervals in enumerate(self._states[node]):
-            more = [
-                (*before, interval)
-                for before in (choices if chosen else [()])
-                for interval in intervals
-                if self._go_with(before, interval)
-            ]
-            if more:
-                yield from self.below((*chosen, number), more)
 
     def count(self) -> int:
         """Return the number of possible tuples. To be fast, look at all states of the last node at once."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import combinations
 from random import Random
 
-from bob.crash.cuts import Cuts, Interval, NodeStates, count_tuples
+from bob.crash.cuts import Cuts, Interval, NodeStates, count_tuples, fitting
 from bob.crash.drafts import interleave
 
 
@@ -141,15 +141,8 @@ class PossibleTuples:
 
     def _go_together(self, trees: Chosen, told: int) -> bool:
         """Return whether some consistent cut has the first nodes at these ``trees``, and the client at ``told``."""
-        found: list[tuple[tuple[int, Interval], ...]] = [((self.nodes, self.states[-1][told][0]),)]
-        for node, tree in enumerate(trees):
-            found = [
-                (*before, (node, mine))
-                for before in found
-                for mine in self.states[node][tree]
-                if all(self.cuts.go_together(node, mine, other, theirs) for other, theirs in (*before, (node, mine)))
-            ]
-        return bool(found)
+        of_trees = ((node, self.states[node][tree]) for node, tree in enumerate(trees))
+        return bool(fitting(self.cuts, [(self.nodes, self.states[-1][told]), *of_trees]))
 
     def _trees(self, told: int, behind: Sequence[int]) -> list[list[int]]:
         """Return, for each node, the trees that it may have if exactly the nodes ``behind`` are behind."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, islice
 
-from bob.agent.client import Agent
+from bob.agent.client import Agent, AgentBroken
+from bob.agent.loss import GuestLost
 from bob.answer.result import ClusterTuples, NodeGrid
 from bob.catalogue.request import ProbeRequest
 from bob.crash.coverage import States
@@ -105,14 +106,14 @@ class _NodeJob(Job):
 class _SoloJob(Job):
     """A job that starts node number ``number`` alone on each of its trees. ``case`` has a growth point with a crash
     state for each tree. When the job is done, ``signatures`` has what the node recovered from each tree. If the node
-    does not say, each tree has a signature of its own."""
+    does not say, or its guests are lost, each tree has a signature of its own."""
 
     when = " while starting a node alone"
-    signatures: tuple[str, ...]
 
     def __init__(self, case: ProgramCase, number: int, states: Sequence[CrashState]) -> None:
         super().__init__(f"{case.work.name}, node {number} alone")
         self._case, self._number, self._states = case, number, states
+        self.signatures = tuple(f"tree {place}" for place in range(len(states)))
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         plan, session, found = self._case.plan, session_of(agent, self._case), list[str]()
@@ -121,10 +122,14 @@ class _SoloJob(Job):
             tell(0)
             run = CheckerRun(plan.composer.delta(state), b"")
             [answer] = session.check_program([run], plan.composer.payload_since(0), self._case.work.seconds)
-            found.append(f"tree {place}" if answer.code is None else f"{answer.code}: {answer.printed}")
+            found.append(self.signatures[place] if answer.code is None else f"{answer.code}: {answer.printed}")
         choose_start(agent)
         self.signatures = tuple(found)
         return True
+
+    def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
+        if not isinstance(error, GuestLost | AgentBroken):
+            raise error
 
 
 class _Cluster:
@@ -290,7 +295,7 @@ class _Cluster:
             possible=self.tuples.possible,
             rules=tuple(rule.value for rule in self._rules.rules),
             set_aside=self.tuples.possible - self.tuples.possible_by(self._rules),
-            checked=len(chosen),
+            checked=len(codes),
             grids=tuple(NodeGrid(pair, self.tuples.grid(pair, codes)) for pair in self._pairs),
             classes=classes[0],
             decided=classes[1],

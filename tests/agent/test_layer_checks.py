@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -37,6 +38,28 @@ def test_a_device_that_reads_differently_is_told(
         assert len(reads) == 4 + -(-SIZE // BACKWARD)
     else:
         assert fault is not None and f"from byte {changed // BACKWARD * BACKWARD}" in fault
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_what_cannot_be_read_twice_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: bool
+) -> None:
+    """As on dm-integrity, where a block that a crash tore has a wrong checksum. An error that passes is a fault."""
+    disk, bad = tmp_path / "disk", FORWARD + 3 * BACKWARD + 5
+    disk.write_bytes(bytes(SIZE))
+    monkeypatch.setattr(layer_checks, "sectors_of", lambda _path: SIZE // 512)
+    monkeypatch.setattr(os, "O_DIRECT", 0)
+    read, refused = os.preadv, []
+
+    def preadv(fd: int, buffers: list[bytearray], at: int) -> int:
+        if at <= bad < at + len(buffers[0]) and not (passes and len(refused) > 1):
+            refused.append(at)
+            raise OSError(errno.EILSEQ, os.strerror(errno.EILSEQ))
+        return read(fd, buffers, at)
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    fault = read_twice(str(disk))
+    assert fault is None if not passes else fault is not None and f"from byte {FORWARD + 3 * BACKWARD}" in fault
 
 
 def test_what_is_written_and_synced_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

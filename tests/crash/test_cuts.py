@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.crash.cuts import Cuts, Interval, Message, count_tuples, possible_tuples
+from bob.crash.cuts import Cuts, Interval, Message, count_tuples, fitting
 from bob.crash.legal import count_writes, growth_points
 
 from . import brute
@@ -61,18 +61,29 @@ def test_a_tuple_of_intervals_is_allowed_if_some_consistent_cut_lies_in_them(
     assert Cuts(NODES, messages).allow(intervals) == allowed(messages, intervals)
 
 
-@given(MESSAGES, st.tuples(*[STATES] * NODES))
-def test_possible_tuples_are_those_of_brute_force(
-    messages: list[Message] | None, states: tuple[list[list[Interval]], ...]
-) -> None:
-    expected = [
+def possible(messages: Sequence[Message] | None, states: Sequence[Sequence[Sequence[Interval]]]) -> list[Cut]:
+    """By brute force: each possible tuple, in lexicographic order."""
+    return [
         numbers
         for numbers in product(*(range(len(of_node)) for of_node in states))
         if any(allowed(messages, each) for each in product(*(states[node][n] for node, n in enumerate(numbers))))
     ]
-    cuts = Cuts(NODES, messages)
-    assert list(possible_tuples(cuts, states)) == expected
-    assert count_tuples(cuts, states) == len(expected)
+
+
+@given(MESSAGES, st.tuples(*[STATES] * NODES))
+def test_possible_tuples_are_as_many_as_by_brute_force(
+    messages: list[Message] | None, states: tuple[list[list[Interval]], ...]
+) -> None:
+    assert count_tuples(Cuts(NODES, messages), states) == len(possible(messages, states))
+
+
+@given(MESSAGES, st.tuples(*[st.lists(interval(), max_size=3)] * NODES))
+def test_the_choices_that_fit_are_those_of_brute_force(
+    messages: list[Message] | None, choices: tuple[list[Interval], ...]
+) -> None:
+    assert fitting(Cuts(NODES, messages), enumerate(choices)) == [
+        each for each in product(*choices) if allowed(messages, each)
+    ]
 
 
 @given(st.lists(message(), max_size=8), st.integers(0, NODES - 1), st.integers(0, LAST))

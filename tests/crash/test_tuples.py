@@ -8,10 +8,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bob.crash.cuts import Cuts, Interval, Message, intervals_of, possible_tuples
+from bob.crash.cuts import Cuts, Interval, Message, intervals_of
 from bob.crash.tuples import Classes, PaceRule, PossibleTuples, Rules, widest
 
-from .test_cuts import LAST, MESSAGES, NODES, STATES, consistent, interval
+from .test_cuts import LAST, MESSAGES, NODES, STATES, consistent, interval, possible
 
 TREES = st.tuples(*[STATES] * (NODES - 1))
 ENDS = st.lists(st.integers(1, LAST), max_size=2, unique=True)
@@ -32,7 +32,7 @@ def test_each_possible_tuple_comes_once_with_few_nodes_behind_first(
 ) -> None:
     cuts, told = Cuts(NODES, messages), outputs(ends)
     tuples = PossibleTuples(cuts, trees, told, seed)
-    expected = set(possible_tuples(cuts, [*trees, [[one] for one in told]]))
+    expected = set(possible(messages, [*trees, [[one] for one in told]]))
     found = list(tuples.in_order())
     assert len(found) == len(set(found)) == tuples.possible
     assert set(found) == expected
@@ -77,7 +77,7 @@ def test_the_moments_of_a_tuple_are_a_consistent_cut(
 ) -> None:
     cuts, states = Cuts(NODES, messages), [*trees, [[one] for one in outputs(ends)]]
     every = set(consistent(messages))
-    for chosen in possible_tuples(cuts, states):
+    for chosen in possible(messages, states):
         intervals = intervals_of(cuts, states, chosen)
         cut = cuts.cut(intervals)
         assert cut in every

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import samples_of_runs as samples
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.catalogue.request import ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
@@ -96,6 +97,9 @@ def brute(kind: CutKind) -> set[tuple[bytes, bytes, bytes]]:
     return found
 
 
+GONE = GuestLost(Loss(LossCause.VANISHED, ""), "QEMU is gone")
+
+
 @dataclass
 class Guests:
     """Made-up guests. The checker wants both nodes to have the new file once the client was told."""
@@ -103,6 +107,7 @@ class Guests:
     alone: int = -1
     checks: int = 0
     lost: str | None = None
+    loses_alone: bool = False
     made: list[Any] = field(default_factory=list)
 
     @contextmanager
@@ -141,6 +146,8 @@ class Guests:
                     for n in range(count):
                         disk[sector + n] = payload[(source + n) * 512 : (source + n + 1) * 512]
                 files = disk[PLACE], disk[SECTORS + PLACE]
+                if self.alone >= 0 and self.loses_alone:
+                    raise GONE
                 if self.alone >= 0:
                     answers.append(CheckerAnswer(0, files[self.alone].decode()))
                     continue
@@ -229,6 +236,26 @@ def test_a_tuple_of_each_class_decides_the_others(guests: Guests) -> None:
     assert guests.alone == -1
     assert counts.classes == counts.decided == counts.possible == counts.checked  # the trees differ in what matters
     assert counts.split == 0
+
+
+def test_a_guest_lost_beside_a_node_alone_puts_no_trees_into_one_class(guests: Guests) -> None:
+    guests.loses_alone = True
+    looked, counts = explored(case_of(files=(ProgramFile("signature", b"", True),)))
+    guests.alone = -1
+    assert counts.classes == counts.decided == counts.possible == counts.checked
+    subject, _easiest = judge(samples_subject(), looked, ())
+    assert subject.answer.verdict is Verdict.FAILS
+
+
+def test_what_was_chosen_but_has_no_answer_was_not_checked(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise GONE
+
+    monkeypatch.setattr(program_windows, "session_of", broken)
+    looked, counts = explored(case_of())
+    subject, _easiest = judge(samples_subject(), looked, ())
+    assert counts.possible > 0 == counts.checked
+    assert subject.answer.verdict is Verdict.UNKNOWN
 
 
 def test_without_a_tree_of_some_node_nothing_is_safe(guests: Guests) -> None:

@@ -19,18 +19,33 @@ NAME = "bobwrite"  # short enough for each file system
 
 
 def read_twice(path: str) -> str | None:
-    """Read the whole device twice, past the page cache. Return which read differs, or None."""
+    """Read the whole device twice, past the page cache. Return which read differs, or None. A piece that cannot be read
+    both times does not differ: a layer with checksums refuses a block that a crash tore."""
     size = sectors_of(path) * SECTOR
     before, now = mmap.mmap(-1, FORWARD), mmap.mmap(-1, BACKWARD)
     with opened(path, os.O_RDONLY | os.O_DIRECT) as fd:
         for start in range(0, size, FORWARD):
-            length = os.preadv(fd, [before], start)
+            length = min(FORWARD, size - start)
+            is_read = not _read(fd, before, start)
             for at in reversed(range(start, start + length, BACKWARD)):
-                count = min(BACKWARD, start + length - at)
-                os.preadv(fd, [now], at)
-                if before[at - start : at - start + count] != now[:count]:
+                count = min(BACKWARD, size - at)
+                known = before[at - start : at - start + count]
+                if not is_read:  # some piece of it cannot be read; others can
+                    refused = _read(fd, now, at)
+                    known = b"" if refused else now[:count]
+                again = b"" if _read(fd, now, at) else now[:count]
+                if known != again:
                     return f"its device reads differently the second time, in {count >> 10} KiB from byte {at}"
     return None
+
+
+def _read(fd: int, buffer: mmap.mmap, at: int) -> int:
+    """Fill ``buffer`` from byte ``at`` of a device on. Return the errno if the device cannot be read there, else 0."""
+    try:
+        os.preadv(fd, [buffer], at)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 def write_and_read(folder: str) -> str | None:
