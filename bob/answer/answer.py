@@ -97,7 +97,7 @@ class Way:
 
     @property
     def behind_words(self) -> str:
-        """Say in words which nodes are behind; empty if the program is no cluster."""
+        """The nodes that are behind, in words. It is empty if the program is not a cluster."""
         if self.behind is None:
             return ""
         if not self.behind:

@@ -21,7 +21,7 @@ def notes_of(subject: SubjectResult) -> tuple[str, ...]:
 
 def hidden(subject: SubjectResult) -> Iterator[str]:
     """Yield a note if answers about a file system on layers have the verdict HOLDS, but some crash states do not mount.
-    A layer may have lost the data of such a state, and nobody can look."""
+    A layer may have lost the data of such a state, and bob cannot look."""
     if not subject.stack:
         return
     counts = [

@@ -43,7 +43,7 @@ def crash(request: pytest.FixtureRequest) -> Crash:
 
 
 class Crash:
-    """What the fixture ``crash`` gives to a test."""
+    """The value of the fixture ``crash``."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._config, self._node = request.config, request.node
@@ -60,9 +60,10 @@ class Crash:
         seconds: float = 60.0,
         fs: Sequence[str] | str = (),
     ) -> Saved:
-        """Crash ``workload`` at every moment, and run ``check`` on what the crashes leave. Return the result. Fail the
-        test if ``check`` refuses something, or the answer is unknown. Each script is a function, a command, or the path
-        of a script. Functions run alone in a guest: they take the directory, and a check also the output so far.
+        """Crash ``workload`` at every moment, and run ``check`` on the files that the crashes leave. Return the result.
+        Fail the test if ``check`` refuses something, or the answer is unknown. Each script is a function, a command, or
+        the path of a script. Functions run alone in a guest: they take the directory, and a check also the output so
+        far.
 
         ``files`` go along, ``packages`` are Debian packages, and ``fs`` takes the place of the options. The other
         arguments are as in app.toml. Without a check, all is refused that is neither before nor after an output or a
@@ -172,7 +173,7 @@ class Crash:
 
         __tracebackhide__ = True
         if set(saved.result.verdicts) == {Verdict.HOLDS}:
-            remove(saved.folder)  # it has the recordings, which nobody needs
+            remove(saved.folder)  # a test that passes needs no recordings
             return
         told = io.StringIO()
         print_programs(paper(told), saved.result, saved.folder)

@@ -1,4 +1,4 @@
-"""Which crash states of a cluster's nodes belong together. A *node* is a member of the cluster. A *cut* gives each node
+"""Crash states of a cluster's nodes that belong together. A *node* is a member of the cluster. A *cut* gives each node
 a moment, and the node does nothing after its moment. A cut is *consistent* if each message that was received by the
 receiver's moment was sent by the sender's moment (the paper PACE, section 2.2). The moments of a consistent cut may be
 different times, because a message may take any time.
@@ -18,7 +18,7 @@ NEVER = -1  # a moment before all others: messages have times from 0 on
 
 
 class CutKind(StrEnum):
-    """The cuts that bob looks at: all consistent ones, or only those in which all nodes have the same moment."""
+    """The cuts that bob looks at: all consistent ones, or only those with the same moment for all nodes."""
 
     ANY = "any"
     INSTANT = "instant"

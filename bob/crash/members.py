@@ -30,8 +30,8 @@ class NodeDisk:
         return self.plan.model.write_cache.durable_since(self.plan.trace)
 
     def moments(self, state: CrashState) -> Interval:
-        """Return the moments of the recording at which a crash can leave ``state``: every write of which a part is on
-        the medium has been sent, and every other write, and every torn one, is not durable."""
+        """Return the moments of the recording at which a crash can leave ``state``: every write with a part on the
+        medium has been sent. No other write is durable, and no torn one."""
         trace, whole = self.plan.trace, self.whole(state)
         there = {*whole, *(index for index, _ranges in state.torn)}
         first = max((trace.writes[index].submitted.time for index in there), default=0)

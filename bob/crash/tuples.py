@@ -1,10 +1,9 @@
-"""The order in which bob checks the possible states of a cluster. Such a state is a *tuple*: a tree of files for each
-node, and how much the client had been told. The client counts as the last node, and its states are its outputs so far.
+"""The order of checks of a cluster's possible states. Such a state is a *tuple*: a tree of files for each node, and the
+client's output so far. The client counts as the last node, and its outputs are its states.
 
-A node is *behind* in a tuple if its tree is not the newest one that goes together with what the client was told. The
-newest tree is the one whose last write to the disk is the latest. So a node that is behind may have lost what was
-acknowledged. The fewer nodes have to be behind, the more a cluster should survive it, and the more telling is a
-failure."""
+A cut allows some trees of a node beside a given output. The newest of these trees has the latest last write to the
+disk. A node with another tree is *behind* in the tuple: it may have lost acknowledged data. If few nodes are behind, a
+cluster should survive, and a failure tells most."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,8 +18,8 @@ from bob.crash.drafts import interleave
 
 
 class PaceRule(StrEnum):
-    """A rule of PACE (section 3.3) that spares work. A tuple follows the rule if these nodes, and no others, are
-    behind: some exact majority (R1), the master (R3), one node that is not the master (R4), or all (R5)."""
+    """A rule of PACE (section 3.3) that spares work. The rule says which nodes are behind, and no others: some exact
+    majority (R1), the master (R3), one node that is not the master (R4), or all (R5)."""
 
     MAJORITY = "R1"
     MASTER = "R3"
@@ -31,13 +30,13 @@ class PaceRule(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The rules of a cluster with the node ``master``. A tuple is set aside if it follows none of ``rules``. Without
-    rules, no tuple is set aside. No rule sets a tuple aside in which no node is behind."""
+    rules, no tuple is set aside. If no node is behind, no rule sets the tuple aside."""
 
     rules: tuple[PaceRule, ...] = ()
     master: int = 0
 
     def allow(self, behind: Sequence[int], nodes: int) -> bool:
-        """Return whether a tuple of ``nodes`` nodes is not set aside in which the nodes ``behind`` are behind."""
+        """Return whether the rules keep a tuple of ``nodes`` nodes if the nodes ``behind`` are behind."""
         follows = {
             PaceRule.MAJORITY: len(behind) == (nodes + 1) // 2,
             PaceRule.MASTER: list(behind) == [self.master],
@@ -52,8 +51,8 @@ Chosen = tuple[int, ...]  # for each node, the number of its tree; last, the num
 
 
 class PossibleTuples:
-    """The possible tuples. ``trees`` has, for each node, the moments at which each of its trees is possible, and
-    ``told`` has the moments between two outputs of the client. ``seed`` gives the order of tuples that tell as much."""
+    """The possible tuples. ``trees`` has the moments of each tree, for each node. ``told`` has the moments between two
+    outputs of the client. ``seed`` gives the order of tuples that tell as much."""
 
     def __init__(self, cuts: Cuts, trees: Sequence[NodeStates], told: Sequence[Interval], seed: int) -> None:
         self.cuts, self.seed = cuts, seed
@@ -69,7 +68,7 @@ class PossibleTuples:
         return sum(self.possible_after(told) for told in range(len(self.states[-1])))
 
     def possible_after(self, told: int) -> int:
-        """Return the number of possible tuples in which the client was told ``told`` outputs."""
+        """Return the number of possible tuples after the first ``told`` outputs of the client."""
         return count_tuples(self.cuts, (*self.states[:-1], [self.states[-1][told]]))
 
     def possible_by(self, rules: Rules) -> int:
@@ -82,8 +81,8 @@ class PossibleTuples:
         )
 
     def in_order(self, rules: Rules = NO_RULES) -> Iterator[Chosen]:
-        """Yield each possible tuple that ``rules`` do not set aside, those in which few nodes are behind first. Of
-        these come the ones first in which the client was told most."""
+        """Yield each possible tuple that ``rules`` do not set aside. Tuples with few nodes behind come first, and, if
+        equally many are behind, tuples with many outputs."""
         outputs = range(len(self.states[-1]))[::-1]
         for size in range(self.nodes + 1):
             yield from interleave(
@@ -92,8 +91,9 @@ class PossibleTuples:
 
     def grid(self, nodes: tuple[int, int], answers: Mapping[Chosen, int | None]) -> tuple[str, ...]:
         """Return a row for each tree of the first of ``nodes``, with a letter for each tree of the second. The letter
-        is "x" if a tuple with both trees has an answer that is not 0, else "." if such a tuple has an answer, else "?"
-        if some cut has both trees, else a space. Trees are in the order of their first moments."""
+        is "x" if a tuple with both trees has an answer other than 0, and "." if all such answers are 0. Without an
+        answer, the letter is "?" if some cut has both trees, else a space. Trees are in the order of their first
+        moments."""
         one, other = nodes
         found: dict[tuple[int, int], bool] = {}
         for chosen, answer in answers.items():

@@ -109,7 +109,7 @@ class Observations:
     cannot judge every claim (what each crash state should satisfy) on them. ``unknown_torn`` says why bob does not know
     the outcomes of torn states in a random sample. It is empty if ``states`` represent at least three quarters of all
     legal torn states, counting only those that mount. If bob knows the outcome of each legal state of whole writes,
-    ``cubes`` has these states as sets; otherwise ``cubes`` is empty, as it also is in observations that were stored."""
+    ``cubes`` has these states as sets. Otherwise, and in stored observations, ``cubes`` is empty."""
 
     states: tuple[ExploredState, ...]
     findings: OutcomeTable

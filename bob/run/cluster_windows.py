@@ -183,7 +183,7 @@ class _Cluster:
         return found
 
     def _power_cuts(self) -> Iterator[Chosen]:
-        """Yield the tuples in which each node has only what was durable at one instant. The instants are those just
+        """Yield the tuples of power cuts: each node has only what was durable at one instant. The instants are just
         before a write becomes durable, and just before the client gets its next answer."""
         instants = {time for disk in self._disks for time in disk.changes} | {when.last for _output, when in self._told}
         found: dict[Chosen, None] = {}
@@ -196,8 +196,8 @@ class _Cluster:
         yield from (every[number] for number in spread(len(every)))
 
     def windows(self, chosen: Sequence[Chosen], progress: Progress) -> list["_TuplesJob"]:
-        """Return a job for each output of the client. It checks those of the tuples ``chosen`` in which this output was
-        the last before the crash."""
+        """Return a job for each output of the client. Of the tuples ``chosen``, it checks those with this output as the
+        last one before the crash."""
         crashes = [self._crash(one) for one in chosen]
         cuts = [together(self._disks, crash, number) for number, crash in enumerate(crashes, 1)]
         plan = self._plan([point for point, _state in cuts])
@@ -207,7 +207,7 @@ class _Cluster:
         found, chunks = self._joined(chosen)
         case = replace(self._case, plan=plan)
         made: list[_TuplesJob] = []
-        left = 0  # possible tuples after outputs for which none was chosen
+        left = 0  # possible tuples after outputs without a chosen tuple
         for told, (output, _when) in reversed(list(enumerate(self._told))):
             mine = [number for number, one in enumerate(chosen) if one[-1] == told]
             if not mine:

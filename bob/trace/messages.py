@@ -3,8 +3,8 @@ and the client counts as one more node, the last one. A message is a packet that
 packet on by the address of its buffer, so bob finds the sender of a received packet by this address.
 
 bob must not take a message for one that was sent earlier, or by another node. Then a crash state might lack a write
-that the message depends on, and would be impossible. So if bob cannot know the sender (the bridge copies a broadcast
-into other buffers), the message counts as sent by all other nodes, each with the last packet that it sent before."""
+that the message depends on, and would be impossible. bob cannot always know the sender, because the bridge copies
+a broadcast into other buffers. Then the message counts as sent by all other nodes, each with its last packet before."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -30,7 +30,7 @@ def devices(nodes: int) -> dict[str, int]:
 
 
 def messages(timeline: Timeline, nodes: int) -> tuple[Message, ...]:
-    """Return the messages between ``nodes`` members and the client, in the order in which they were received."""
+    """Return the messages between ``nodes`` members and the client, in the order of their arrival."""
     return tuple(_messages(timeline.events, devices(nodes)))
 
 

@@ -14,7 +14,8 @@ NAMESPACES = "/run/netns"
 SCRIPT, MOUNTS = f"{WORK}/isolate", f"{WORK}/mounts"
 TEMPORARY = "/var/tmp", "/dev/shm", "/run"
 
-# The shell is the process number 1 of the node's processes: when the node's own process ends, so do all others.
+# The shell is the process number 1 of the node's processes. When the node's own process ends, the kernel kills all
+# others.
 _SCRIPT = """
 umount {others} && mount -a -T {mounts} && {hide} || exit 125
 hostname "$1" && shift && "$@"
@@ -32,8 +33,8 @@ def prepare_isolation(count: int, uses_world: bool) -> None:
 
 
 def isolated(number: int, words: list[str]) -> list[str]:
-    """Return a command that runs the command ``words`` of a node in namespaces of its own. When the returned command
-    is killed, so are all processes of the node."""
+    """Return a command that runs the command ``words`` of a node in namespaces of its own. Whoever
+    kills the returned command kills all processes of the node."""
     name = f"n{number}"
     network = ["nsenter", f"--net={NAMESPACES}/{name}"]
     others = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]

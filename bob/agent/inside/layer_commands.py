@@ -45,7 +45,7 @@ WAIT_SECONDS = 120.0  # a resync may take so long
 PIECE = 1 << 20  # bytes that one write of ``zero`` has
 CORRECT = "correct this command in the layer's declaration"
 MISTAKES = (OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError, struct.error)
-"""What wrong words of a command may lead to, such as a name that is not a path, or text that is not a number. Commands
+"""Errors because of wrong words in a command, such as a name that is not a path, or text that is not a number. Commands
 that start a crash state have worked before, so there these are errors of bob."""
 
 

@@ -1,6 +1,6 @@
 """Two runs of a program as sides of a comparison. The answer about a program is one verdict for each file system. It
 says too little for a comparison, since a program with a known vulnerability may get another one. So each vulnerability
-that a side has becomes a cell of both sides. A *way* is a kind of crash state in which the program fails."""
+that a side has becomes a cell of both sides. A *way* is a kind of crash state that the program fails on."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ Cells = Mapping[str, SideAnswer]
 
 
 def apart(a: Side, b: Side) -> tuple[Side, Side]:
-    """Return two sides with a cell for each way in which the program fails on one of them. Ways whose evidence
+    """Return two sides with a cell for each way to fail on one of them. Ways whose evidence
     differs only in numbers are one. Without a way on both sides, the cell of the verdict stays. Return ``a`` and ``b``
     unchanged unless both are runs of a program."""
     if not (a.is_of_program and b.is_of_program):
