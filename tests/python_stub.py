@@ -1,16 +1,15 @@
-"""``python tests/python_stub.py`` writes bob/__init__.pyi and the table of arguments in docs/results.md."""
+"""``python tests/python_stub.py`` writes bob/__init__.pyi."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import textwrap
 from pathlib import Path
 from typing import Any
 
-from bob.options import REQUIRED, Parameter, parameters
+from bob.options import parameters
 from bob.python import functions
-from bob.python.calls import annotation_of, default_of, words_of
+from bob.python.calls import annotation_of
 
 _HEAD = '''\
 """What Python may call. This file is written by a program: python tests/python_stub.py."""
@@ -25,9 +24,6 @@ from bob.report.saved import Saved
 StrPath: TypeAlias = str | os.PathLike[str]
 
 '''
-_ASKING = ("probe", "try_", "app", "resume")
-_PAGE = re.compile(r"\(docs/([\w-]+\.md)\)")
-_TABLE = re.compile(r"(?<=<!-- arguments -->\n).*?(?=<!-- /arguments -->)", re.DOTALL)
 
 
 def stub() -> str:
@@ -52,25 +48,5 @@ def _function(function: Any) -> str:
     return f"def {function.__name__}(\n{taken}) -> {asked.return_annotation}:\n{told}\n"
 
 
-def with_table(page: str) -> str:
-    """Return ``page`` with a new table of all arguments."""
-    functions_of: dict[str, list[str]] = {}
-    for name in _ASKING:
-        for one in parameters(inspect.unwrap(getattr(functions, name))):
-            functions_of.setdefault(f"`{one.name}` | {_in_table(one)}", []).append(f"`{name}`")
-    rows = [f"| {argument} | {', '.join(names)} |" for argument, names in functions_of.items()]
-    table = "\n".join(["| argument | what it is | of |", "|---|---|---|", *rows, ""])
-    return _TABLE.sub(lambda _: table, page, count=1)
-
-
-def _in_table(one: Parameter) -> str:
-    words = f"{words_of(one)} One, or several." if one.several else words_of(one)
-    if (default := default_of(one)) not in (REQUIRED, None, "", (), 0):
-        words = f"{words} Default: {default}."
-    return _PAGE.sub(r"([\1](\1))", words.replace("``", "`"))
-
-
 if __name__ == "__main__":
     Path("bob/__init__.pyi").write_text(stub())
-    reports = Path("docs/results.md")
-    reports.write_text(with_table(reports.read_text()))

@@ -59,7 +59,6 @@ from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
 from bob.workload.simulation import simulate
 from claim.written import write as write_expectation
-from python_stub import with_table
 from wording import sentence_with
 
 ROOT = Path(__file__).parents[1]
@@ -112,12 +111,11 @@ def words(page: str) -> set[str]:
 # Python
 
 
-def test_each_argument_of_python_is_told_with_the_functions_that_take_it() -> None:
-    page = text("docs/results.md")
-    assert page == with_table(page), "write it anew: python tests/python_stub.py"
-    told = re.findall(r"^\| `(\w+)` \| (?=\w).*`(?:probe|resume|try_|app)` \|$", between(page, "arguments"), flags=re.M)
-    functions = (bob.probe, bob.resume, bob.try_, bob.app)
-    assert set(told) == {name for function in functions for name in inspect.signature(function).parameters}
+def test_help_explains_each_argument_of_python() -> None:
+    """docs/results.md sends its readers there."""
+    for function in (bob.probe, bob.resume, bob.try_, bob.app):
+        told = re.findall(r"^:param (\w+): \S", inspect.getdoc(function) or "", flags=re.M)
+        assert told == list(inspect.signature(function).parameters)
 
 
 def test_the_notebook_was_run_from_top_to_bottom() -> None:
