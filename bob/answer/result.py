@@ -130,7 +130,8 @@ class ClusterTuples:
     ``rules`` of the cluster (:class:`bob.crash.tuples.PaceRule`) set ``set_aside`` of the possible tuples aside. If the
     cluster says what a node has recovered, the tuples belong to ``classes`` (:class:`bob.crash.tuples.Classes`). An
     answer decides all tuples of a class, unless a control has ``split`` the class; ``decided`` counts these tuples.
-    ``unmountable`` states of single disks did not mount. ``grids`` has a grid for each two nodes; it is empty if a node
+    ``unmountable`` states of single disks did not mount. If sandboxes on the host checked tuples, guests ``repeated``
+    some of these checks (None: guests checked all). ``grids`` has a grid for each two nodes; it is empty if a node
     has very many trees."""
 
     cut: str
@@ -145,6 +146,7 @@ class ClusterTuples:
     decided: Count = 0
     split: int = 0
     unmountable: Count = 0
+    repeated: int | None = None
     grids: tuple[NodeGrid, ...] = ()
 
     @property
@@ -159,11 +161,14 @@ class ClusterTuples:
             classes = f"; by what each node recovers alone, these are {self.classes:,} classes, and {self.decided:,} "
             classes += f"combinations are decided ({plural(self.split, 'class', 'classes')} split by controls)"
         refused = f"; {plural(self.unmountable, 'state')} of single disks did not mount" if self.unmountable else ""
+        on_host = ""
+        if self.repeated is not None:
+            on_host = f"; the host checked, in sandboxes, and guests repeated {plural(self.repeated, 'check')}"
         rules = f"; the rules {', '.join(self.rules)} set {self.set_aside:,} of them aside" if self.rules else ""
         return (
             f"checked {self.checked:,} of {'' if self.are_all_trees else 'at least '}{self.possible:,} combinations of "
             f"trees and output that crashes of the nodes {at} can leave{rules}{classes}; the nodes have {trees} "
-            f"distinct trees, {are_all} without torn writes{refused}"
+            f"distinct trees, {are_all} without torn writes{refused}{on_host}"
         )
 
 

@@ -22,7 +22,7 @@ class CheckerClaim(Claim):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return self.program.packages
+        return self.program.world_packages
 
     @property
     def title(self) -> str:

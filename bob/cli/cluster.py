@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from bob.catalogue.request import CheckPlace
 from bob.cli.app import DefaultRun, resume_program, write_example
 from bob.cli.ci import EARLIER, check_earlier, finish
 from bob.cli.display import watching
@@ -45,6 +46,7 @@ def run(
     image: str = table.IMAGE,
     guests: table.GuestOptions,
     exploration: table.ClusterExploration,
+    checks: CheckPlace = table.CLUSTER_CHECKS,
     delivery: table.Delivery,
     resumed: Path | None = table.RESUME,
     expected: Side | None = EARLIER,
@@ -72,7 +74,18 @@ def run(
       4+  another error; `bob --help` lists the codes
     """
     return _run(
-        context, name, systems, options, image, guests, exploration, delivery, resumed, expected, only_durable=False
+        context,
+        name,
+        systems,
+        options,
+        image,
+        guests,
+        exploration,
+        checks,
+        delivery,
+        resumed,
+        expected,
+        only_durable=False,
     )
 
 
@@ -86,6 +99,7 @@ def power_cut(
     image: str = table.IMAGE,
     guests: table.GuestOptions,
     exploration: table.ClusterExploration,
+    checks: CheckPlace = table.CLUSTER_CHECKS,
     delivery: table.Delivery,
     resumed: Path | None = table.RESUME,
     expected: Side | None = EARLIER,
@@ -109,7 +123,18 @@ def power_cut(
       4+  another error; `bob --help` lists the codes
     """
     return _run(
-        context, name, systems, options, image, guests, exploration, delivery, resumed, expected, only_durable=True
+        context,
+        name,
+        systems,
+        options,
+        image,
+        guests,
+        exploration,
+        checks,
+        delivery,
+        resumed,
+        expected,
+        only_durable=True,
     )
 
 
@@ -144,6 +169,7 @@ def _run(
     image: str,
     guests: table.GuestOptions,
     exploration: table.ClusterExploration,
+    checks: CheckPlace,
     delivery: table.Delivery,
     resumed: Path | None,
     expected: Side | None,
@@ -174,6 +200,7 @@ def _run(
             image,
             guests,
             only_durable=only_durable,
+            checks=checks,
             progress=progress.step,
         )
         check_earlier(expected, asked.name, [one.configuration.name for one in requests])

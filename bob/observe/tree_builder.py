@@ -1,15 +1,16 @@
 """Trees of files that, according to a model of a file system, a crash may leave. bob builds them in a guest's memory,
 and runs a program's checker on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import count, repeat
 from typing import Any
 
 from bob.agent.client import Agent
+from bob.agent.shared import CHUNK, HOLE
 from bob.observe.observation import Node
 from bob.program.answer import CheckerAnswer, CheckerRun
 
-CHUNK = 4096
 MOST_CHUNKS = 50_000  # different chunks that the guest keeps (200 MiB); beyond that, bob sends all chunks again
 TREE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on building one tree
 
@@ -25,9 +26,12 @@ class TreeBuilder:
         self.without: tuple[str, ...] = ()
         self._forget()
 
-    def check(self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float) -> list[CheckerAnswer]:
+    def check(
+        self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float, *, longest: float | None = None
+    ) -> list[CheckerAnswer]:
         """Return the checker's result (exit code and output) for each tree of ``asked``. A tree maps paths to files,
-        without its root directory. The checker may take ``seconds`` for each tree. A run in ``asked`` may have a
+        without its root directory. The checker may take ``seconds`` for each tree. ``longest`` is the time of a
+        whole check, if that is longer. A run in ``asked`` may have a
         *spoiler*: a script that damages the tree first, to test the checker. Raises UsageError if a tree cannot be
         built, or if a spoiler fails. Raises GuestLost if the guest does not answer in time."""
         if len(self._numbers) > MOST_CHUNKS:
@@ -36,7 +40,7 @@ class TreeBuilder:
         trees = [[self._entry(path, node, new) for path, node in sorted(one.state.items())] for one in asked]
         header, _ = self._agent.ask(
             "check_built",
-            timeout=TREE_TIMEOUT + (seconds + TREE_TIMEOUT) * len(asked),
+            timeout=TREE_TIMEOUT + ((longest or seconds) + TREE_TIMEOUT) * len(asked),
             trees=trees,
             root=self._root,
             told=[one.output.decode("latin-1") for one in asked],
@@ -53,8 +57,10 @@ class TreeBuilder:
         self._agent.ask("forget_chunks", timeout=TREE_TIMEOUT)
 
     def _entry(self, path: str, node: Node, new: list[bytes]) -> list[Any]:
-        content = node.content[: node.size]
-        numbers = [self._number(content[at : at + CHUNK], new) for at in range(0, len(content), CHUNK)]
+        numbers = [
+            self._number(node.read(at, at + CHUNK), new) if is_data else HOLE
+            for at, is_data in zip(range(0, _end(node), CHUNK), _has_data(node), strict=False)
+        ]
         xattrs = [[name, self._number(value, new)] for name, value in sorted(node.xattrs.items())]
         status = [node.mode or 0, node.uid or 0, node.gid or 0]
         return [path, node.kind, node.inode, *status, node.size, node.target, numbers, xattrs]
@@ -65,3 +71,20 @@ class TreeBuilder:
             self._numbers[digest] = len(self._numbers)
             new.append(chunk)
         return self._numbers[digest]
+
+
+def _end(node: Node) -> int:
+    """Return the end of the node's data, in bytes. What follows up to its size is zero."""
+    return node.size if node.pieces is not None else min(len(node.content), node.size)
+
+
+def _has_data(node: Node) -> Iterator[bool]:
+    """Yield for each chunk of the node whether bob knows data of it. A long file has only its pieces that are not
+    zero."""
+    if node.pieces is None:
+        yield from repeat(True)
+        return
+    known: set[int] = set()
+    for start, piece in node.pieces.items():
+        known.update(range(start // CHUNK, -(-(start + len(piece)) // CHUNK)))
+    yield from (number in known for number in count())

@@ -19,6 +19,7 @@ MOMENTS = "moments.json"  # beside the checker that bob gives a program without 
 NODE = "node"  # the script of a cluster that runs a member
 READY, REPAIR = "ready", "repair"  # scripts of a cluster: whether it answers, and what mends it; both are optional
 SIGNATURE = "signature"  # the script of a cluster that prints what a node has recovered; optional
+NETWORK_PACKAGE = "iproute2"
 EMPTIED = "emptied"  # in must_fail, this means an empty tree, checked with all of the output
 
 
@@ -114,6 +115,11 @@ class Program:
         """Return the program for the check of an outcome (what a mount of a crash state shows). In a cluster, the
         outcome's number ``case`` decides whether all nodes start together, or which node starts late."""
         return replace(self, late=case % (self.nodes + 1) - 1) if self.nodes else self
+
+    @property
+    def world_packages(self) -> tuple[str, ...]:
+        """The packages of the program's world. The world of a cluster also has the one that connects the nodes."""
+        return (*self.packages, NETWORK_PACKAGE) if self.packages and self.nodes else self.packages
 
     @property
     def title(self) -> str:

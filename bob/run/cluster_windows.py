@@ -5,6 +5,7 @@ crash. bob starts the whole cluster on some of the possible tuples, and runs the
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, combinations, islice
 
 from bob.agent.client import Agent, AgentBroken
@@ -23,17 +24,18 @@ from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observation import OutcomeTable
+from bob.observe.observation import Node, OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import session_of
-from bob.program.answer import CheckerAnswers, CheckerRun
+from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.program import SIGNATURE
 from bob.program.transcript import ProgramCase
 from bob.progress import Progress
-from bob.record.recorder import choose_start, put_program
+from bob.record.recorder import choose_start
+from bob.run.host_clusters import ROOT, HostCluster, TupleCheck
 from bob.run.node_trees import NodeTrees
-from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink, clock_to_check
-from bob.run.program_windows import CheckJob
+from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink
+from bob.run.tuple_checks import TuplesJob, check_tuples, do_with_program
 from bob.subject import DEFAULT_BUDGET, Subject
 from bob.text import plural
 from bob.trace.messages import messages
@@ -56,29 +58,22 @@ def explore_cluster(
     cluster = _Cluster(case, disks, [node.seen for node in nodes], request)
     if cluster.nothing is not None:
         return [cluster.nothing], cluster.counts([], [])
+    host = HostCluster(guests, case.work, request.host.checks, jobs)
+    host.prove(cluster.end)
+    if host.why_not:
+        step(f"guests run the checker: {host.why_not}")
     if SIGNATURE in case.work.scripts and not request.only_durable:
         step(f"starting each node of {name} alone on its trees")
-        alone = [_SoloJob(*cluster.alone(disk.number)) for disk in disks]
-        _do_with_program(guests, case, alone, jobs)
+        found = [host.check(cluster.trees_alone(disk.number)) for disk in disks]
+        alone = [_SoloJob(*cluster.alone(disk.number), known) for disk, known in zip(disks, found, strict=True)]
+        do_with_program(guests, case, [one for one in alone if one.is_needed], jobs)
         cluster.classes = Classes(tuple(node.signatures for node in alone))
     chosen = cluster.chosen()
     possible = plural(cluster.tuples.possible, "combination")
     step(f"{possible} of trees and output possible; checking {len(chosen):,} of them")
     windows = cluster.windows(chosen, guests.progress)
-    _do_with_program(guests, case, windows, jobs)
-    return [window.looked for window in windows], cluster.counts(chosen, windows)
-
-
-def _do_with_program(guests: ProgramGuests, case: ProgramCase, work: Sequence[Job], jobs: int) -> None:
-    queue = JobQueue(
-        clock_to_check([case.work]), work, guests.world(case.work), lambda agent: put_program(agent, case.work)
-    )
-    guests.pool().do_all(queue, min(jobs, len(work)))
-
-
-def checks_of_window(case: ProgramCase, request: ProbeRequest) -> int:
-    """Return the number of checks for one output of the client, if each output gets as many."""
-    return -(-request.budget // len(case.windows))
+    repeated = check_tuples(guests, case, windows, host, jobs, request.seed)
+    return [window.looked for window in windows], cluster.counts(chosen, windows, repeated)
 
 
 class _NodeJob(Job):
@@ -110,10 +105,19 @@ class _SoloJob(Job):
 
     when = " while starting a node alone"
 
-    def __init__(self, case: ProgramCase, number: int, states: Sequence[CrashState]) -> None:
+    def __init__(
+        self, case: ProgramCase, number: int, states: Sequence[CrashState], known: Mapping[int, CheckerAnswer]
+    ) -> None:
         super().__init__(f"{case.work.name}, node {number} alone")
-        self._case, self._number, self._states = case, number, states
+        self._case, self._number, self._states, self._known = case, number, states, known
         self.signatures = tuple(f"tree {place}" for place in range(len(states)))
+        if not self.is_needed:
+            self.signatures = tuple(_signature(known[place], place) for place in range(len(states)))
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the host has not started the node on each of the trees."""
+        return len(self._known) < len(self._states)
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         plan, session, found = self._case.plan, session_of(agent, self._case), list[str]()
@@ -122,7 +126,7 @@ class _SoloJob(Job):
             tell(0)
             run = CheckerRun(plan.composer.delta(state), b"")
             [answer] = session.check_program([run], plan.composer.payload_since(0), self._case.work.seconds)
-            found.append(self.signatures[place] if answer.code is None else f"{answer.code}: {answer.printed}")
+            found.append(_signature(answer, place))
         choose_start(agent)
         self.signatures = tuple(found)
         return True
@@ -130,6 +134,12 @@ class _SoloJob(Job):
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
         if not isinstance(error, GuestLost | AgentBroken):
             raise error
+
+
+def _signature(answer: CheckerAnswer, place: int) -> str:
+    """Return what a node recovered from its tree number ``place``. If the node does not say, the tree has a signature
+    of its own."""
+    return f"tree {place}" if answer.code is None else f"{answer.code}: {answer.printed}"
 
 
 class _Cluster:
@@ -195,7 +205,7 @@ class _Cluster:
         every = list(found)
         yield from (every[number] for number in spread(len(every)))
 
-    def windows(self, chosen: Sequence[Chosen], progress: Progress) -> list["_TuplesJob"]:
+    def windows(self, chosen: Sequence[Chosen], progress: Progress) -> list[TuplesJob]:
         """Return a job for each output of the client. Of the tuples ``chosen``, it checks those with this output as the
         last one before the crash."""
         crashes = [self._crash(one) for one in chosen]
@@ -206,7 +216,7 @@ class _Cluster:
         states = [ends.get(one, state) for one, (_point, state) in zip(chosen, cuts, strict=True)]
         found, chunks = self._joined(chosen)
         case = replace(self._case, plan=plan)
-        made: list[_TuplesJob] = []
+        made: list[TuplesJob] = []
         left = 0  # possible tuples after outputs without a chosen tuple
         for told, (output, _when) in reversed(list(enumerate(self._told))):
             mine = [number for number, one in enumerate(chosen) if one[-1] == told]
@@ -222,8 +232,9 @@ class _Cluster:
             table = OutcomeTable([found[number] for number in mine], chunks)
             observed = Observations(seen, table, coverage, self._lost, final=True)
             behind = {place: self.tuples.behind(chosen[number]) for place, number in enumerate(mine)}
-            job = _TuplesJob(case, told, output, observed, behind, self._request, progress)
+            job = TuplesJob(case, told, output, observed, behind, self._request, progress)
             job.tuples = tuple(chosen[number] for number in mine)
+            job.tree = self._tree
             made.insert(0, job)
         return made
 
@@ -258,6 +269,32 @@ class _Cluster:
             found.append(json.dumps({"error": None, "repaired": False, "tree": tree}))
         return found, chunks
 
+    @property
+    def end(self) -> TupleCheck | None:
+        """The tuple after a clean end, if bob knows its trees."""
+        found = [one for one in self._ends() if one[-1] == len(self._told) - 1]
+        return TupleCheck("", lambda: self._tree(found[-1]), self._told[-1][0], counts=False) if found else None
+
+    def _tree(self, chosen: Chosen) -> Mapping[str, Node]:
+        found: dict[str, Node] = {}
+        for node, tree in zip(self._trees, chosen, strict=False):
+            found |= node.nodes_below(tree, len(self._trees))
+        return found
+
+    def trees_alone(self, number: int) -> list[TupleCheck]:
+        """Return a check of each tree of node ``number`` alone, in the order of :meth:`alone`."""
+        node = self._trees[number]
+
+        def tree(of: int) -> Mapping[str, Node]:
+            return {
+                **{f"/n{other}": ROOT for other in range(len(self._trees))},
+                **node.nodes_below(of, len(self._trees)),
+            }
+
+        return [
+            TupleCheck("", partial(tree, one), b"", alone=number, counts=False) for one in range(len(node.outcomes))
+        ]
+
     def alone(self, number: int) -> tuple[ProgramCase, int, list[CrashState]]:
         """Return a case, the number of a node, and a crash state of the case for each tree of this node. The other
         disks have any state."""
@@ -281,7 +318,9 @@ class _Cluster:
         is_small = all(len(node.outcomes) <= MOST_IN_GRID for node in self._trees)
         return list(combinations(range(len(self._trees)), 2)) if is_small else []
 
-    def counts(self, chosen: Sequence[Chosen], windows: Sequence["_TuplesJob"]) -> ClusterTuples:
+    def counts(
+        self, chosen: Sequence[Chosen], windows: Sequence[TuplesJob], repeated: int | None = None
+    ) -> ClusterTuples:
         classes = (0, 0, 0)
         codes = {one: job.looked.answers[place].code for job in windows for place, one in job.checked}
         if self.classes is not None:
@@ -302,45 +341,10 @@ class _Cluster:
             split=classes[2],
             are_all_trees=self._are_all,
             unmountable=sum(node.unmountable for node in self._trees),
+            repeated=repeated,
         )
 
 
 def _told(case: ProgramCase) -> list[tuple[bytes, Interval]]:
     """Return the client's outputs so far, and the moments between the last of these outputs and the next one."""
     return [(window.output, Interval(window.trace.start.time, window.trace.end.time)) for window in case.windows]
-
-
-class _TuplesJob(CheckJob):
-    """A job that checks tuples after one output of the client."""
-
-    counts_checks = True
-    tuples: tuple[Chosen, ...] = ()
-
-    @property
-    def checked(self) -> list[tuple[int, Chosen]]:
-        """The tuples that have an answer, each with the number of its outcome."""
-        return [(place, one) for place, one in enumerate(self.tuples) if place in self.looked.answers]
-
-    def __init__(
-        self,
-        case: ProgramCase,
-        place: int,
-        output: bytes,
-        observed: Observations,
-        behind: Mapping[int, tuple[int, ...]],
-        request: ProbeRequest,
-        progress: Progress,
-    ) -> None:
-        super().__init__(case, place, output, request, progress)
-        self._observed, self._behind = observed, behind
-
-    @property
-    def budget(self) -> int:
-        return checks_of_window(self._case, self._request)
-
-    def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
-        del agent, tell
-        return self._case, self._observed
-
-    def looked_at(self, case: ProgramCase, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
-        return replace(super().looked_at(case, observed, checked), behind=self._behind)

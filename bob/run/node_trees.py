@@ -4,7 +4,7 @@ with the moments of the node at which it is possible."""
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bob.crash.cubes import Cube
 from bob.crash.cuts import Interval
@@ -12,6 +12,7 @@ from bob.crash.drafts import mask
 from bob.crash.members import NodeDisk
 from bob.crash.state import CrashState, departure
 from bob.crash.tuples import widest
+from bob.observe.observation import Node
 from bob.observe.observations import Observations
 
 TreeSource = CrashState | Cube  # a crash state that leaves the tree, or a set of such states
@@ -67,6 +68,16 @@ class NodeTrees:
         """Return a crash state that leaves tree number ``tree`` at ``moment``, which is in ``interval``."""
         source = self.sources[tree][interval]
         return self.disk.state_at(source, moment) if isinstance(source, Cube) else source
+
+    def nodes_below(self, tree: int, nodes: int) -> dict[str, Node]:
+        """Return the files of tree number ``tree`` below the path /nK of this node, one of ``nodes``. No file has the
+        inode number of a file on another disk."""
+        found = self.seen.findings.observation(self.outcomes[tree]).tree or {}
+        number, place = self.disk.number, f"/n{self.disk.number}"
+        return {
+            place if path == "/" else place + path: replace(node, inode=node.inode * nodes + number)
+            for path, node in found.items()
+        }
 
     def below(self, place: str, tree: int, chunks: int) -> dict[str, object]:
         """Return the tree number ``tree`` below the path ``place``, as JSON (:class:`OutcomeTable`). Its contents have

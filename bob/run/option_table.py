@@ -168,6 +168,13 @@ CHECKS: CheckPlace = option(
     default=CheckPlace.AUTO,
     setting="checks",
 )
+CLUSTER_CHECKS: CheckPlace = option(
+    "--checks",
+    "Where bob starts the cluster for a check: on the host in a sandbox, in guests, or on the host if possible"
+    " (docs/clusters.md).",
+    default=CheckPlace.AUTO,
+    setting="checks",
+)
 PACES: tuple[Pace, ...] = option(
     "--pace",
     "The pace of the workload (docs/apps.md).",

@@ -324,7 +324,7 @@ class ProgramGuests:
     def world(self, program: Program) -> Path | None:
         """Return the disk with the packages of ``program``. Build the disk if it is missing. Return None if the program
         needs no packages."""
-        return ensure_world(self.image, program.packages, self.progress.step)
+        return ensure_world(self.image, program.world_packages, self.progress.step)
 
     def pool(self) -> Pool:
         return Pool(self.source, self.image, self.progress)

@@ -39,7 +39,7 @@ from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.moments import moment_files
 from bob.protocol.unsynced import unsynced_in_words
 from bob.run.agents import KeptGuests
-from bob.run.cluster_windows import checks_of_window, explore_cluster
+from bob.run.cluster_windows import explore_cluster
 from bob.run.pool import ProgramGuests
 from bob.run.prober import begin, environment_of, note_environment
 from bob.run.program_models import UNKNOWN, Allows, ModelAnswer, allowed_by_models, hold_against, unasked, unpredicted
@@ -56,6 +56,7 @@ from bob.run.program_recording import (
 )
 from bob.run.program_windows import WindowStore, explore_windows
 from bob.run.timings import TimedProgress, TimedWork, in_words, timed
+from bob.run.tuple_checks import checks_of_window
 from bob.schema import decode, encode
 from bob.store.files import checksum_in, read_document, reading, write_document, write_whole
 from bob.store.lock import writing

@@ -106,6 +106,7 @@ def cluster_requests(
     guests: GuestOptions,
     *,
     only_durable: bool,
+    checks: CheckPlace = CheckPlace.AUTO,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
     """Return requests for ``cluster``, a program that runs on several nodes: one request for each of ``file_systems``.
@@ -116,7 +117,8 @@ def cluster_requests(
     systems = [node.fs for one in made for node in one.nodes]
     completion = exploration.completion
     [image] = asked_images((image,), guests, systems, completion=completion, scheduler=None, progress=progress)
-    asked = [request(one, exploration, image, guests.host(None)) for one in made]
+    host = replace(guests.host(None), checks=checks)
+    asked = [request(one, exploration, image, host) for one in made]
     return [
         replace(one, only_durable=only_durable, cut=exploration.cut, by_rules=not exploration.every) for one in asked
     ]

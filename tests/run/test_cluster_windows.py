@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -30,8 +30,9 @@ from bob.program.program import Program, ProgramFile
 from bob.program.transcript import Output, ProgramCase, Transcript
 from bob.progress import Silent
 from bob.report.cluster_drawing import WORDS, svg, told
-from bob.run import cluster_windows, pool, program_windows
+from bob.run import cluster_windows, host_clusters, pool, program_windows, tuple_checks
 from bob.run.cluster_windows import explore_cluster
+from bob.run.host_clusters import TupleCheck
 from bob.subject import cluster_of
 from bob.trace.base import Base
 from bob.trace.model import DeviceWrite, Flush, Moment, Trace
@@ -97,6 +98,11 @@ def brute(kind: CutKind) -> set[tuple[bytes, bytes, bytes]]:
     return found
 
 
+def answer(files: tuple[bytes, ...], output: bytes) -> CheckerAnswer:
+    fails = output == TOLD and files != (NEW, NEW)
+    return CheckerAnswer(10 if fails else 0, "it is lost" if fails else "")
+
+
 GONE = GuestLost(Loss(LossCause.VANISHED, ""), "QEMU is gone")
 
 
@@ -109,6 +115,24 @@ class Guests:
     lost: str | None = None
     loses_alone: bool = False
     made: list[Any] = field(default_factory=list)
+    no_host: str | None = "not here"  # why there are no sandboxes
+    host: Callable[[int], int] = lambda code: code  # what becomes of the checker's exit code on the host
+    on_host: list[Any] = field(default_factory=list)
+
+    def check_on_host(self, asked: Sequence[TupleCheck]) -> dict[int, CheckerAnswer]:
+        found = {}
+        for place, one in enumerate(asked):
+            tree = one.tree()
+            files = tuple(tree[path].content if (path := f"/n{number}/f") in tree else b"" for number in range(2))
+            if one.alone >= 0:
+                found[place] = CheckerAnswer(0, files[one.alone].decode())
+            elif one.spoiler:
+                found[place] = CheckerAnswer(11, "it is damaged")
+            else:
+                code = self.host(answer(files, one.output).code or 0)
+                found[place] = CheckerAnswer(code, "it is lost" if code else "")
+                self.on_host.append((*files, one.output))
+        return found if self.no_host is None else {}
 
     @contextmanager
     def agent_in(self, *_: object) -> Iterator[object]:
@@ -152,8 +176,7 @@ class Guests:
                     answers.append(CheckerAnswer(0, files[self.alone].decode()))
                     continue
                 self.checks += 1
-                fails = one.output == TOLD and files != (NEW, NEW)
-                answers.append(CheckerAnswer(10 if fails else 0, "it is lost" if fails else ""))
+                answers.append(answer(files, one.output))
                 self.made.append((*files, one.output))
             return answers
 
@@ -165,8 +188,11 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     made = Guests()
     monkeypatch.setattr(pool, "agent_in", made.agent_in)
     monkeypatch.setattr(cluster_windows, "explore", made.explore)
+    monkeypatch.setattr(host_clusters.HostCluster, "_why_none", lambda _self: made.no_host)
+    monkeypatch.setattr(host_clusters.HostCluster, "check", lambda _self, asked: made.check_on_host(asked))
+    monkeypatch.setattr(tuple_checks, "put_program", lambda *_: None)
+    monkeypatch.setattr(program_windows, "put_program", lambda *_: None)
     for module in (cluster_windows, program_windows):
-        monkeypatch.setattr(module, "put_program", lambda *_: None)
         monkeypatch.setattr(module, "session_of", made.session_of)
         monkeypatch.setattr(module, "choose_start", made.choose_start)
     return made
@@ -272,3 +298,44 @@ def test_without_messages_all_nodes_crash_at_one_instant(guests: Guests) -> None
     silent = replace(silent, recording=replace(silent.recording, timeline=""))
     _looked, counts = explored(silent)
     assert counts.cut == CutKind.INSTANT.value and set(guests.made) <= brute(CutKind.INSTANT)
+
+
+@pytest.mark.parametrize(
+    ("host", "guests_check_all"),
+    [(lambda code: code, False), (lambda _code: 0, True), (lambda code: code or 13, True), (lambda _code: -9, True)],
+    ids=["right", "accepts all", "refuses all", "killed"],
+)
+def test_guests_decide_what_the_host_is_wrong_about(
+    guests: Guests, host: Callable[[int], int], guests_check_all: bool
+) -> None:
+    guests.no_host, guests.host = None, host
+    looked, counts = explored(case_of())
+    expected = brute(CutKind.ANY)
+    assert {one for job in guests.on_host for one in [job]} == expected  # and the end, to prove the host
+    codes = {(*files(one, place), one.told): answer.code for one in looked for place, answer in one.answers.items()}
+    assert codes == {one: answer(one[:2], one[2]).code for one in expected}
+    assert counts.checked == len(expected)
+    assert sum(one.checks for one in looked) == len(expected) + len(guests.made)
+    assert sum(one.observed.coverage.mounted for one in looked) == len(guests.made)
+    assert (counts.repeated == len(expected)) is guests_check_all or host(0) == -9
+    assert (len(guests.made) == len(expected)) is guests_check_all
+
+
+def files(one: Any, place: int) -> tuple[bytes, ...]:
+    tree = one.observed.findings.observation(place).tree
+    return tree["/n0/f"].content, tree["/n1/f"].content
+
+
+def test_without_an_answer_from_a_guest_the_host_is_not_believed(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guests.no_host = None
+
+    def broken(*_: object) -> None:
+        raise GONE
+
+    monkeypatch.setattr(program_windows, "session_of", broken)
+    looked, counts = explored(case_of())
+    subject, _easiest = judge(samples_subject(), looked, ())
+    assert counts.possible > 0 == counts.checked
+    assert subject.answer.verdict is Verdict.UNKNOWN

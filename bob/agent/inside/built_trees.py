@@ -15,6 +15,8 @@ from bob.agent.inside.mounts import ROOT, mount_at
 from bob.agent.inside.programs import directories, run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
+CHUNK = 4096  # bytes of a part of a file's contents that has a number
+HOLE = -1  # the number of a part that is zero, and that no memory is taken for
 EMPTIED = "emptied"  # in place of a script that damages a tree: bob removes everything in it
 
 chunks: list[bytes] = []  # all chunks that the host has sent; the index is the number
@@ -56,11 +58,20 @@ def check_built(
         mount_at("bob", ROOT, "tmpfs", 0, f"mode=755,size={most}")
         before = mounts()
         try:
+            _mount_nodes()
             _build(entries, root, without)
             answers.append(spoil_and_check(text.encode("latin-1"), spoiler, seconds))
         finally:
             unmount_after_scripts(before)
     return {"answers": answers, "without": sorted(without)}, b""
+
+
+def _mount_nodes() -> None:
+    """If the program is a cluster, give each of its nodes a file system in memory."""
+    for place in directories():
+        if place != ROOT:
+            os.mkdir(place)
+            mount_at("bob", place, "tmpfs", 0, f"mode=755,size={most}")
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
@@ -79,9 +90,10 @@ def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
 
 def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None:
     first: dict[int, str] = {}
+    made = set(directories())
     for entry in entries:
         try:
-            _make(entry, first, without)
+            _make(entry, first, made, without)
         except OSError as error:  # a sandbox has one user, and no devices
             raise Denial(f"{entry[0]} of {entry[4]}:{entry[5]} cannot be made: {error.strerror}") from None
     mode, uid, gid = root
@@ -91,21 +103,25 @@ def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None
         raise Denial(f"/ of {uid}:{gid} cannot be made: {error.strerror}") from None
 
 
-def _make(entry: list[Any], first: dict[int, str], without: set[str]) -> None:
+def _make(entry: list[Any], first: dict[int, str], made: set[str], without: set[str]) -> None:
     path, kind, inode, mode, uid, gid, size, target, numbers, xattrs = entry
     place = ROOT + path
     if kind == "file" and inode in first:
         os.link(first[inode], place)
         return
     if kind == "directory":
-        os.mkdir(place)
+        if place not in made:
+            os.mkdir(place)
     elif kind == "symlink":
         os.symlink(target, place)
     elif kind == "file":
         first[inode] = place
         with open(place, "wb") as file:
             for number in numbers:
-                file.write(chunks[number])
+                if number == HOLE:
+                    file.seek(CHUNK, os.SEEK_CUR)
+                else:
+                    file.write(chunks[number])
             file.truncate(size)
     else:
         kind_of, device = target.split()

@@ -36,9 +36,13 @@ def isolated(number: int, words: list[str]) -> list[str]:
     """Return a command that runs the command ``words`` of a node in namespaces of its own. Whoever
     kills the returned command kills all processes of the node."""
     name = f"n{number}"
-    network = ["nsenter", f"--net={NAMESPACES}/{name}"]
     others = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
-    return ["setsid", *network, *others, "sh", f"{SCRIPT}-{number}", name, *words]
+    return ["setsid", *within_network(name), *others, "sh", f"{SCRIPT}-{number}", name, *words]
+
+
+def within_network(name: str) -> list[str]:
+    """Return the words before a command that runs in the network of the node ``name``."""
+    return ["nsenter", f"--net={NAMESPACES}/{name}"]
 
 
 def _places(number: int, uses_world: bool) -> list[str]:

@@ -14,9 +14,10 @@ import subprocess
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bob.agent.inside import processes
 from bob.agent.inside.devices import WORK, run_anyhow, write_text
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.isolation import NAMESPACES, isolated
+from bob.agent.inside.isolation import NAMESPACES, isolated, within_network
 from bob.agent.inside.mounts import ROOT, node_place
 from bob.agent.inside.world import HOME
 
@@ -29,7 +30,11 @@ MESSAGES = {
 LOGS, LAUNCHER, READY = f"{WORK}/nodes", f"{WORK}/launch", f"{WORK}/ready"
 UNAVAILABLE = 13  # the exit code of a client's script that gets no answer from the cluster
 ASK_SECONDS = 5  # one run of the script ``ready`` may take this time
-PAUSE_SECONDS = 1.0  # between two runs of it
+PAUSE_SECONDS = 1.0  # between two runs of it, on a clock that skips waits
+REAL_PAUSE_SECONDS = 0.1
+STARTING = 30.0  # seconds: the nodes may need this time before bob first asks whether they are ready
+STARTS = 2  # of the nodes for a check, at most
+REAL_AGAIN_SECONDS = 5
 AGAIN_SECONDS = 20  # a cluster may take this time to heal what a check refuses; waiting is free on a virtual clock
 
 
@@ -44,11 +49,18 @@ class NodesDocument(NamedTuple):
     alone: int = -1
 
 
+def seconds_of_check(seconds: float, ready: float) -> float:
+    """Return the longest time of one check of a cluster. The client may take ``seconds``, and each start of the nodes
+    ``ready``."""
+    return 4 * seconds + AGAIN_SECONDS + STARTS * (ready + STARTING)
+
+
 def bring_up(count: int) -> None:
     """Make the network of ``count`` nodes, unless the guest has it. Raises Denial if the kernel refuses."""
     if os.path.exists(f"{NAMESPACES}/n{count - 1}"):
         return
-    run_anyhow(["modprobe", "-a", "veth", "bridge"], "")
+    if not processes.is_on_host:  # the host loads modules by itself
+        run_anyhow(["modprobe", "-a", "veth", "bridge"], "")
     lines = []
     if not os.path.exists("/sys/class/net/br0"):
         lines = ["link add br0 type bridge", "addr add 10.9.0.1/24 dev br0", "link set br0 up"]
@@ -59,13 +71,15 @@ def bring_up(count: int) -> None:
         _ip([], [f"netns add {name}"])
         lines += [f"link add {name} type veth peer name {device} netns {name}", f"link set {name} master br0 up"]
         _ip([], lines)
-        _ip(["-n", name], [f"addr add {address}/24 dev {device}", f"link set {device} up", "link set lo up"])
+        _ip(within_network(name), [f"addr add {address}/24 dev {device}", f"link set {device} up", "link set lo up"])
         lines = []
 
 
-def _ip(options: list[str], lines: list[str]) -> None:
+def _ip(prefix: list[str], lines: list[str]) -> None:
+    """Give ``lines`` to ip(8). The command ``prefix`` runs it elsewhere. ``ip -n`` would not do: it mounts /sys, and a
+    sandbox may not."""
     said = subprocess.run(
-        ["ip", *options, "-batch", "-"], input="\n".join(lines).encode(), capture_output=True, check=False
+        [*prefix, "ip", "-batch", "-"], input="\n".join(lines).encode(), capture_output=True, check=False
     )
     if said.returncode:
         words = said.stderr.decode(errors="replace").strip().splitlines()
@@ -105,7 +119,7 @@ def with_nodes(
         seconds=max(1, round(nodes.seconds)),
         ready=shlex.join(placed(["timeout", str(ASK_SECONDS), f"{HOME}/ready", ROOT])),
         repair=shlex.join(placed([f"{HOME}/repair", ROOT])),
-        pause=PAUSE_SECONDS,
+        pause=REAL_PAUSE_SECONDS if processes.is_on_host else PAUSE_SECONDS,
         said=READY,
         logs=" ".join(f"{LOGS}/n{number}" for number in numbers),
         unavailable=UNAVAILABLE,

@@ -20,7 +20,17 @@ from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.isolation import prepare_isolation
 from bob.agent.inside.mounts import ROOT, libc, node_place
-from bob.agent.inside.nodes import AGAIN_SECONDS, NodesDocument, bring_up, with_node_alone, with_nodes
+from bob.agent.inside.nodes import (
+    AGAIN_SECONDS,
+    REAL_AGAIN_SECONDS,
+    STARTING,
+    STARTS,
+    NodesDocument,
+    bring_up,
+    seconds_of_check,
+    with_node_alone,
+    with_nodes,
+)
 from bob.agent.inside.pacing import Neighbour, PacedPipe
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
@@ -36,7 +46,6 @@ MOST_OUTPUT = 64 * 1024  # bytes kept of a script's output; all of a workload's 
 LONGEST = 16 * 1024 * 1024  # bytes of a call's data that strace writes down at most
 GONE_SECONDS = 30.0
 MOST_PATIENCE = 100  # a script that waits for a disk may take so many times its limit
-STARTING = 30.0  # seconds: the nodes of a cluster may need this time before bob first asks whether they are ready
 LOOKS = 20  # times that bob looks whether a process waits for a disk
 _RIGHTS = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+sys_chroot"
 WITHOUT_RIGHTS = ["setpriv", f"--bounding-set={_RIGHTS}", "--inh-caps=-all"]
@@ -185,8 +194,9 @@ def run_check(told: bytes, seconds: float) -> ScriptExit:
         return Script([], words, "/", beside_nodes=True).wait(seconds + STARTING)
     if nodes is not None:
         words = [f"{HOME}/check", ROOT, TOLD]
-        patience = 4 * seconds + AGAIN_SECONDS + _patience(2)
-        return Script([], words, "/", beside_nodes=True, starts=2, again=AGAIN_SECONDS).wait(patience)
+        again = REAL_AGAIN_SECONDS if processes.is_on_host else AGAIN_SECONDS
+        patience = seconds_of_check(seconds, nodes.seconds)
+        return Script([], words, "/", beside_nodes=True, starts=STARTS, again=again).wait(patience)
     global warm
     if warm is None:
         warm = WarmPython(f"{HOME}/check", lambda words: _placed(words, "/"), _environment(), seconds)

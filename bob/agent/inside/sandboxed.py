@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 from contextlib import suppress
+from typing import Any
 
 from bob.agent.inside import built_trees, host_checks, processes, recorder
 from bob.agent.inside.devices import WORK
@@ -21,12 +22,12 @@ from bob.agent.inside.foreign_machine import LOAD
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.main import hello
 from bob.agent.inside.mounts import MS_PRIVATE, MS_REC, ROOT, libc, mount_at
-from bob.agent.inside.programs import own_machine, put_program
+from bob.agent.inside.programs import choose_start, own_machine, put_program
 from bob.agent.inside.world import LOWER, lay_over
 
 START = f"{LOAD}from bob.agent.inside.sandboxed import stay;stay()\n"
 """The program for ``python3 -c`` in the sandbox."""
-CLONE_NEWNS = 0x00020000
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 # Sizes of file systems in memory, in the form of tmpfs(5): for a tree, for the agent's files, and for files that a
 # script writes elsewhere. (A guest has 2 GiB of memory for all of these.)
 TREE, OWN, ELSEWHERE = "2g", "256m", "512m"
@@ -36,6 +37,8 @@ ALLOW, REFUSE = 0x7FFF0000, 0x00050000  # the results of a filter (seccomp(2)); 
 KEYS = 248, 249, 250  # add_key, request_key, keyctl: no namespace has the keys of bob's session
 IO_URING_SETUP, SOCKET = 425, 41
 FAMILIES = 1, 2, 10, 16  # AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK: others may reach past the network namespace
+
+has_own_network = False  # whether the agent has left the network that bubblewrap made
 
 
 def stay() -> None:
@@ -103,15 +106,27 @@ def _steps() -> list[tuple[int, int, int, int]]:
     return [*steps, (end, 0, 0, REFUSE | errno.EAFNOSUPPORT)]
 
 
-def _put(blob: bytes, world: bool = False) -> Reply:
+def _put(blob: bytes, world: bool = False, cluster: list[Any] | None = None) -> Reply:
     """Replace the program's files. In a sandbox, the program's scripts always run in a *world* (a root file system of
     their own), which lies over the sandbox's root."""
-    return put_program(blob, world=True)
+    if cluster is not None:
+        _own_network()
+    return put_program(blob, world=True, cluster=cluster)
+
+
+def _own_network() -> None:
+    """Leave the network that bubblewrap made. It belongs to an outer user namespace, where the agent has no rights, so
+    the agent could not connect a cluster's nodes to it. The new network has no way out, either."""
+    global has_own_network
+    if not has_own_network and libc.unshare(ctypes.c_int(CLONE_NEWNET)):
+        raise OSError(ctypes.get_errno(), "unshare")
+    has_own_network = True
 
 
 HANDLERS: dict[str, Handler] = {
     "hello": hello,
     "put_program": _put,
+    "choose_start": choose_start,
     "check_built": built_trees.check_built,
     "forget_chunks": built_trees.forget_chunks,
     "put_base": recorder.put_base,

@@ -1,0 +1,138 @@
+"""The checks of tuples. A tuple has a tree of files for each node of a cluster, and the client's output so far.
+Sandboxes on the host do the checks if they can, and guests repeat some of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from bob.agent.client import Agent
+from bob.catalogue.request import ProbeRequest
+from bob.crash.tuples import Chosen
+from bob.judge.looked import Looked
+from bob.observe.observation import Node
+from bob.observe.observations import Observations
+from bob.program.answer import CheckerAnswer, CheckerAnswers
+from bob.program.transcript import ProgramCase
+from bob.progress import Progress
+from bob.record.recorder import put_program
+from bob.run.host_answers import HostAnswers
+from bob.run.host_clusters import HostCluster, TupleCheck
+from bob.run.pool import Job, JobQueue, ProgramGuests, StateSink, clock_to_check
+from bob.run.program_windows import CheckJob
+from bob.text import plural
+
+
+class TuplesJob(CheckJob):
+    """A job that checks tuples after one output of the client. ``known`` has answers of earlier checks, by the place of
+    the tuple in ``tuples``; the job checks the others. The function ``tree`` returns the files of a tuple."""
+
+    tuples: tuple[Chosen, ...] = ()
+    tree: Callable[[Chosen], Mapping[str, Node]]
+
+    def __init__(
+        self,
+        case: ProgramCase,
+        place: int,
+        output: bytes,
+        observed: Observations,
+        behind: Mapping[int, tuple[int, ...]],
+        request: ProbeRequest,
+        progress: Progress,
+    ) -> None:
+        super().__init__(case, place, output, request, progress)
+        self._observed, self._behind = observed, behind
+        self.known: Mapping[int, CheckerAnswer] = {}
+        self.looked = self.looked_at(case, observed, self.known_answers())
+        self._is_on_host = False
+
+    @property
+    def checked(self) -> list[tuple[int, Chosen]]:
+        """The tuples that have an answer, each with the number of its outcome."""
+        return [(place, one) for place, one in enumerate(self.tuples) if place in self.looked.answers]
+
+    def on_host(self, place: int) -> TupleCheck:
+        """Return the check of the tuple at ``place``, as the host does it."""
+        tree, late = partial(self.tree, self.tuples[place]), self._case.work.starting(place).late
+        return TupleCheck(self.title, tree, self._output, late)
+
+    def begin(self) -> bool:
+        """Take over the known answers. Return whether guests must check more tuples, and the last one was not lost."""
+        self._is_on_host |= bool(self.known)
+        return len(self.known) < len(self.tuples) and self.looked.observed.lost is None
+
+    def end(self, answers: Mapping[int, CheckerAnswer], on_host: int, in_guests: int) -> None:
+        """Note that no further checks follow. The job's result has these ``answers``. The host did ``on_host`` checks,
+        and guests did ``in_guests``, each on disks that they mounted."""
+        coverage = replace(self.looked.observed.coverage, mounted=in_guests)
+        observed = replace(self.looked.observed, coverage=coverage)
+        self.looked = replace(self.looked, answers=answers, observed=observed, checks=on_host + in_guests)
+        self._progress.finished(self.title, self.budget - len(answers))
+
+    @property
+    def budget(self) -> int:
+        return checks_of_window(self._case, self._request)
+
+    def known_answers(self) -> CheckerAnswers[int]:
+        return CheckerAnswers(dict(self.known), len(self.known))
+
+    def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
+        del agent, tell
+        return self._case, self._observed
+
+    def looked_at(self, case: ProgramCase, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
+        return replace(super().looked_at(case, observed, checked), behind=self._behind)
+
+    def _sink(self, tell: StateSink) -> StateSink:
+        return (lambda _checks: tell(0)) if self._is_on_host else tell
+
+    def _finished(self) -> None:
+        """Do nothing: guests may get further tuples (:meth:`end`)."""
+
+
+def check_tuples(
+    guests: ProgramGuests, case: ProgramCase, windows: Sequence[TuplesJob], host: HostCluster, jobs: int, seed: int
+) -> int | None:
+    """Check the tuples of ``windows`` on the host, and repeat some of the checks in guests. Without sandboxes, guests
+    check all. Return how many checks guests repeated, or None if the host checked nothing."""
+    places = [(window, place) for window in windows for place in range(len(window.tuples))]
+    found = host.check([window.on_host(place) for window, place in places])
+    answers = HostAnswers(places, {places[number]: answer for number, answer in found.items()}, seed)
+    in_guests: dict[tuple[TuplesJob, int], CheckerAnswer] = {}
+    while True:
+        for window in windows:
+            window.known = _of(window, answers.left_alone | in_guests)
+        asked = [window for window in windows if window.begin()]
+        if found and asked:
+            number = len(answers.repeated) - len(in_guests)
+            guests.progress.step(f"guests repeat {number:,} of {plural(len(found), 'check')}")
+        do_with_program(guests, case, asked, jobs)
+        for window, place in answers.repeated:
+            if (answer := window.looked.answers.get(place)) is not None:
+                in_guests[window, place] = answer
+        if not answers.compare(in_guests):
+            break
+        if answers.doubt is not None:
+            guests.progress.step(f"guests check all: {answers.doubt}")
+    on_host = [places[number] for number in found]
+    for window in windows:
+        done = sum(its is window for its, _place in on_host), sum(its is window for its, _place in in_guests)
+        window.end(_of(window, answers.believed | in_guests), *done)
+    return sum(one in in_guests for one in on_host) if found else None
+
+
+def _of(window: TuplesJob, answers: Mapping[tuple[TuplesJob, int], CheckerAnswer]) -> dict[int, CheckerAnswer]:
+    return {place: answer for (its, place), answer in answers.items() if its is window}
+
+
+def do_with_program(guests: ProgramGuests, case: ProgramCase, work: Sequence[Job], jobs: int) -> None:
+    if not work:
+        return
+    queue = JobQueue(
+        clock_to_check([case.work]), work, guests.world(case.work), lambda agent: put_program(agent, case.work)
+    )
+    guests.pool().do_all(queue, min(jobs, len(work)))
+
+
+def checks_of_window(case: ProgramCase, request: ProbeRequest) -> int:
+    """Return the number of checks for one output of the client, if each output gets as many."""
+    return -(-request.budget // len(case.windows))
