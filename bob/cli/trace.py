@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.cli.commands import Commands
-from bob.errors import UsageError
+from bob.cli.logs import LOG, opened_log
 from bob.options import Range, option
-from bob.run.option_paths import EXISTING_FILE, OUTPUT
+from bob.run.option_paths import OUTPUT
 from bob.schema import Document, adapt, encode
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags
@@ -25,11 +25,24 @@ DUMP_BYTES = 16  # bytes of each entry that ``--data`` shows
 _STYLES = {EntryFlags.MARK: "cyan", EntryFlags.FLUSH: "yellow", EntryFlags.FUA: "red", EntryFlags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
 
-LOG: Path = option("LOG", "", EXISTING_FILE)
 JSON: Path | None = option("--json FILE", "Write JSON into FILE instead; - is stdout.", OUTPUT)
 
 
-@click.group(cls=Commands)
+class _TraceCommands(Commands):
+    """The commands of ``bob trace``. Only a call of ``import`` loads what runs guests."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), "import"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name != "import":
+            return super().get_command(ctx, cmd_name)
+        from bob.cli.import_ import import_
+
+        return import_
+
+
+@click.group(cls=_TraceCommands)
 def trace() -> None:
     """Inspect a block log: the log device of a dm-log-writes target, or a file with its contents."""
 
@@ -56,7 +69,7 @@ def show(
       bob trace show --from 100 --limit 20 --data log.img
       bob trace show --json - /dev/vdc | jq '.entries[] | select(.mark != "")'
     """
-    with closing(_opened(log, past_count=past_count)) as reader:
+    with closing(opened_log(log, past_count=past_count)) as reader:
         entries = islice(reader, first, None if limit is None else first + limit)
         if json_file is not None:
             with click.open_file(str(json_file), "w") as file:
@@ -80,7 +93,7 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
     Example:
       bob trace verify log.img && echo fine
     """
-    with closing(_opened(log, past_count=True)) as reader:
+    with closing(opened_log(log, past_count=True)) as reader:
         found = encode(_count(reader, reader.super.nr_entries, reader.super.sectorsize))
     if json_file is not None:
         with click.open_file(str(json_file), "w") as file:
@@ -122,13 +135,6 @@ def _count(entries: Iterable[LogEntry], counted: int, sectorsize: int) -> LogCou
             total.fua += EntryFlags.FUA in entry.flags
             total.metadata += EntryFlags.METADATA in entry.flags
     return total
-
-
-def _opened(log: Path, *, past_count: bool) -> LogReader:
-    try:
-        return LogReader(log, past_count=past_count)
-    except OSError as error:
-        raise UsageError(f"cannot read {log}: {error.strerror}") from error
 
 
 def _row(entry: LogEntry, *, data: bool) -> str:

@@ -17,7 +17,7 @@ COMMANDS = {
     "apm": "Derive and check models of what applications can rely on.",
     "runs": "List and remove run directories.",
     "image": "List, build and remove guest images.",
-    "trace": "Inspect a block log of dm-log-writes.",
+    "trace": "Inspect a block log of dm-log-writes, or explore the crash states of QEMU's.",
     "doctor": "Check everything that a probe needs.",
     "site": "Build a static site with the documentation and the results.",
     "man": "Write the manual pages.",

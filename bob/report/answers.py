@@ -18,11 +18,13 @@ from bob.report.rows import style
 from bob.report.table import options
 from bob.text import compact, plural
 from bob.workload.operations import At
+from bob.workload.plain import WorkloadDocument
 
-WHEN = {
+_WHEN = {
     At.END: "the crash comes after the last operation has returned",
     At.ANY: "the crash comes anywhere after the first operation was called",
 }
+_WHEN_IMPORTED = "the crash comes at any entry of the log that was asked for"
 HOLDS_MEANS = "holds: no explored crash state breaks it. This is not a proof."
 LINES_OF_A_FALL = 12  # printed lines of the console after a panic or hang; the result has more of them
 NEEDS_NO_CRASH = (
@@ -63,13 +65,18 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
     holds = any(answer.verdict is Verdict.HOLDS for answer in subject.answers) and states.exhaustive != "sectors"
     for line in (
         *(f"note: {note}" for note in subject.notes),
-        WHEN[asked.at],
+        when(asked),
         *(f"finish {part.finish}: {explored_of(part)}" for part in subject.answers[0].recordings),
         f"kernel {on.kernel}{in_real_time}, {result.model.words}",
         f"run {nearby(run)}",
         *([HOLDS_MEANS] if holds else []),
     ):
         print_indented(console, line, 0, "bob.dim")
+
+
+def when(asked: WorkloadDocument) -> str:
+    """Return in words when crashes of the recorded workload may come."""
+    return _WHEN_IMPORTED if asked.workload.is_imported else _WHEN[asked.at]
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:

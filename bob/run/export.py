@@ -58,7 +58,7 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
     cannot export the witness, for example because its file system is on layers such as a RAID. Raise UsageError also if
     the kernel in the image is of another series than that of the witness, unless ``any_kernel`` is set."""
     found = read(path)
-    if (refusal := found.claim.no_export) is not None:
+    if (refusal := found.no_export) is not None:
         raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
     if found.configuration.layers:
         raise UsageError(f"the witness {path.name} is on layers, and a log is of one disk", hint=EACH_DISK)

@@ -186,8 +186,9 @@ PACES: tuple[Pace, ...] = option(
 
 
 @group
-class Exploration:
-    """How much to explore, and what bob assumes about the disk. ``atomic_write`` is in bytes."""
+class StateExploration:
+    """How many crash states of a recording to explore, and what bob assumes about the disk. ``atomic_write`` is in
+    bytes."""
 
     budget: int = option(
         "--budget N",
@@ -216,6 +217,18 @@ class Exploration:
         SECTOR_BYTES,
         python="Bytes that the disk writes atomically: a power of two, at least 8.",
     )
+
+    @property
+    def model(self) -> DeviceModel:
+        """The disk that bob assumes, with its cache and its atomic writes. Raise UsageError for values that no disk can
+        have."""
+        return _disk(self, Completion.PROMPT)
+
+
+@group
+class Exploration(StateExploration):
+    """How much to explore, and what bob assumes about the disk, if bob itself makes the recording."""
+
     completion: Completion = option(
         "--completion",
         "When the recorded disk completes a write: at once (prompt); or as late as possible, the youngest or the oldest"
@@ -225,11 +238,16 @@ class Exploration:
 
     @property
     def model(self) -> DeviceModel:
-        """The disk that bob assumes, with its cache and its atomic writes. Raise UsageError for values that no disk can
+        """The disk that bob assumes, which completes writes as asked. Raise UsageError for values that no disk can
         have."""
-        if self.write_cache not in CACHES:
-            raise UsageError(f"unknown write cache {self.write_cache!r}", hint=meant(self.write_cache, CACHES))
-        return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)
+        return _disk(self, self.completion)
+
+
+def _disk(exploration: StateExploration, completion: Completion) -> DeviceModel:
+    name = exploration.write_cache
+    if name not in CACHES:
+        raise UsageError(f"unknown write cache {name!r}", hint=meant(name, CACHES))
+    return DeviceModel(CACHES[name], exploration.atomic_write, completion)
 
 
 @group

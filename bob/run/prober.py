@@ -23,7 +23,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
 from bob.crash.state import CrashState
-from bob.errors import StoreError, UsageError
+from bob.errors import RecordingError, StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given_machine import NO_ACCELERATOR, GivenMachine
 from bob.guest.spec import Clock, GuestSpec
@@ -48,9 +48,12 @@ from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RUNS, RunDirectory, new_identity, now, request_of
 from bob.subject.subject import ConfigurationDocument
 from bob.text import plural
+from bob.trace.outside import Outside
 from bob.version import __version__
 from bob.workload.operations import Workload
 from bob.workload.plain import workload_to_json
+
+_OF_ONE_SESSION = "are --base and --final the drive just before and after the log's session, and did QEMU quit?"
 
 
 def begin(out: Path | None) -> tuple[Path, dict[str, Any]]:
@@ -80,10 +83,32 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
     in ./bob-runs. If only some recordings fail, and an expectation of the user holds in all others, the answer about
     this expectation is unknown. Raise UsageError before a guest starts if the kernel lacks the file system. Raise
     UsageError later if mkfs or the kernel refuses the configuration. Raise RecordingError if all recordings fail."""
+    return _asked(trial, out, progress, {})
+
+
+def try_import(
+    trial: Trial, outside: Outside, about: Mapping[str, Any], out: Path | None, progress: Progress
+) -> tuple[Result, Path]:
+    """Return the answers to the questions of ``trial`` about a recording from ``outside``, and the run directory. bob
+    records nothing, and explores the crash states of this recording. ``about`` says in run.json where the recording
+    came from. Raise RecordingError if the recording contradicts itself, and the errors of :func:`try_out`."""
+    return _asked(trial, out, progress, {"imported": about}, outside)
+
+
+def _asked(
+    trial: Trial, out: Path | None, progress: Progress, more: Mapping[str, Any], outside: Outside | None = None
+) -> tuple[Result, Path]:
     request = trial.request
     path, about = begin(out)
+    if outside is not None:
+        [workload] = trial.workloads
+        try:  # before any guest starts: a log that does not give the drive after the session is refused
+            Case.of(request.configuration, workload, outside.base, outside.recording, request.model)
+        except RecordingError as error:
+            raise RecordingError(error.message, hint=_OF_ONE_SESSION) from error
     image = asked_image(request, progress)
     asked = {
+        **more,
         "configuration": encode(ConfigurationDocument.of(request.configuration)),
         "workloads": [workload_to_json(workload) for workload in trial.workloads],
         "expectations": [expectation.text for expectation in trial.expectations],
@@ -92,6 +117,9 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result,
     with withdrawn_if_refused(path, "workloads/*"):
         run = RunDirectory.create(path, {**about, **asked})
         with writing([path]):
+            if outside is not None:
+                run.save_base(outside.base)
+                run.save_recording(run.folder(0, workload), workload, outside.base, outside.recording)
             with prober([(run, request)], progress, image, "try", trial.expectations) as machine:
                 environment = machine.explore(0)
             found = Run(about["id"], about["started"], now(), __version__, request.seed, request.budget)

@@ -24,6 +24,7 @@ from bob.run.option_table import (
     FileSystemOptions,
     GuestOptions,
     Questions,
+    StateExploration,
 )
 from bob.run.option_values import ALL, property_names
 from bob.schema import adapt
@@ -32,7 +33,7 @@ from bob.workload.finishes import default_finishes
 from bob.workload.history import History
 from bob.workload.lacking import LACKABLE
 from bob.workload.language import parse, places
-from bob.workload.operations import At, Operation, Workload
+from bob.workload.operations import IMPORTED, At, Operation, Workload
 from bob.workload.simulation import RefusedError, simulate
 
 RECORDED_ON = "ext4"  # if only models answer, bob records the program on this file system, at its undisturbed pace
@@ -41,7 +42,7 @@ TABLE_1 = Questions()
 
 def request(
     configuration: Subject,
-    exploration: Exploration,
+    exploration: StateExploration,
     image: str,
     host: Host,
     questions: Questions = TABLE_1,
@@ -212,6 +213,16 @@ def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
         raise UsageError(f"cannot keep {question.most_witnesses} witnesses", hint="expected 1 or more per expectation")
     expectations = tuple(_expectation(text, history, question.parts.expect) for text in question.expected)
     return Trial(request, workloads, expectations, question.most_witnesses)
+
+
+def trial_of_import(expected: Sequence[str], most_witnesses: int, request: ProbeRequest) -> Trial:
+    """Return the trial of a recording that another program made: what the user expects of the tree after a crash. bob
+    does not know the operations of such a recording. Raise the errors of :func:`trial`."""
+    request = checked(request)
+    workload = Workload("imported", (), (), IMPORTED)
+    history = simulate(workload)[0]
+    expectations = tuple(_expectation(text, history, "--expect") for text in expected)
+    return Trial(request, (workload,), expectations, most_witnesses)
 
 
 def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload, ...], History]:

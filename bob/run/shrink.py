@@ -78,7 +78,7 @@ def shrink(
     another series, or for a witness that bob cannot shrink, for example of a crash during recovery."""
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
-        if (refusal := found.claim.no_shrinking) is not None:
+        if (refusal := found.no_shrinking) is not None:
             raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
     shrink_one = partial(_shrink, budget=budget, progress=progress)
     return each_witness(by_image(witnesses, image, progress), Clock.VIRTUAL, shrink_one, progress, connect)

@@ -47,11 +47,15 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
         yield sector, bytes(length) if position is None else data[position : position + length]
 
 
-def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
-    """Return the packed form of a difference with these ``runs`` (first sector, data), which must not overlap."""
+def packed(runs: Iterable[tuple[int, bytes | memoryview]], *, blanks: bool = False) -> bytes:
+    """Return the packed form of a difference with these ``runs`` (first sector, data), which must not overlap. If
+    ``blanks``, leave out the data of runs that have only zeros."""
     packer = zlib.compressobj(1)
     pieces: list[bytes] = []
     for sector, data in runs:
+        if blanks and data == bytes(len(data)):
+            pieces.append(packer.compress(RUN.pack(sector, len(data) // SECTOR_BYTES | BLANK)))
+            continue
         pieces += packer.compress(RUN.pack(sector, len(data) // SECTOR_BYTES)), packer.compress(data)
     return b"".join([*pieces, packer.flush()])
 

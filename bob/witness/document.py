@@ -14,7 +14,7 @@ from bob import documents, fields
 from bob.blocks.naming import BlockName, names
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.checking import CheckerClaim
-from bob.claim.claim import Claim, Context
+from bob.claim.claim import Claim, Context, Refusal
 from bob.claim.kinds import claim_of
 from bob.claim.property.rules import Property
 from bob.crash.case import Case
@@ -41,6 +41,7 @@ from bob.workload.operations import Operation, Workload
 from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.witness/1"
+_NOT_OURS = Refusal("an imported log, whose writes bob cannot make again", "the log itself is for xfstests' replay-log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,20 @@ class Witness:
     @property
     def context(self) -> Context:
         return Context(self.work, self.inodes, self.statuses)
+
+    @property
+    def no_export(self) -> Refusal | None:
+        """The reason why bob cannot export the log of the workload; None if it can."""
+        return _NOT_OURS if self._is_imported else self.claim.no_export
+
+    @property
+    def no_shrinking(self) -> Refusal | None:
+        """The reason why bob cannot make the witness smaller; None if it can."""
+        return _NOT_OURS if self._is_imported else self.claim.no_shrinking
+
+    @property
+    def _is_imported(self) -> bool:
+        return isinstance(self.work, Workload) and self.work.is_imported
 
     @property
     def workload(self) -> Workload:

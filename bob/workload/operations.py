@@ -310,6 +310,8 @@ class Finish:
 
 
 NATURAL = Finish("natural", natural=True)
+IMPORTED = Finish("imported")
+"""The finish of a recording that another program made. bob knows neither its operations nor its initial tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +326,10 @@ class Workload:
     finish: Finish = NATURAL
     at: At = At.ANY
     pattern: int = PATTERN
+
+    @property
+    def is_imported(self) -> bool:
+        return self.finish == IMPORTED
 
     @property
     def title(self) -> str:

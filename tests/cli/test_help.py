@@ -53,7 +53,15 @@ def test_help_everywhere(bob: Bob, context: click.Context, option: str) -> None:
 
 
 LONG = {"probe", "matrix", "search", "try", "app run", "app check", "judge", "replay", "apm derive", "apm check"}
-LONG |= {"witness shrink", "image build", "apm what-if", "reproduce", "cluster run", "cluster power-cut"}
+LONG |= {
+    "witness shrink",
+    "image build",
+    "apm what-if",
+    "reproduce",
+    "cluster run",
+    "cluster power-cut",
+    "trace import",
+}
 """What takes minutes, or may."""
 
 
@@ -223,7 +231,7 @@ def test_a_shell_itself(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_there_is_a_page_of_each_command(bob: Bob) -> None:
     ended = bob("man", "here")
     names = [context.command_path.replace(" ", "-") for context in CONTEXTS]
-    assert ended == Ended(0, snapshot("wrote 45 pages into here/man1\n"), "")
+    assert ended == Ended(0, snapshot("wrote 46 pages into here/man1\n"), "")
     assert sorted(path.name for path in Path("here/man1").iterdir()) == sorted(f"{name}.1" for name in names)
     assert bob("man", "here").code == 0  # they are written anew
     Path("file").touch()

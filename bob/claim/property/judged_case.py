@@ -145,6 +145,8 @@ class JudgedCase:
         for number in range(1, len(self.history.operations) + 1):
             if (presence := reading.of(number)) in wrong:
                 return f"a control failed: {when} {quoted(self.history, number)} is {_WORDS[presence]}"
+        if self.workload.is_imported:  # bob does not know the tree that this control should have
+            return None
         damage = (*reading.damage, *reading.collateral)
         return f"a control failed: {when} {damage[0].about}" if damage else None
 

@@ -10,4 +10,5 @@ CACHE = WriteCache(
     where_pending="and not complete yet",
     why_legal="every write that had completed is on the disk, and any part of the others may be",
     durable_since=at_completion,
+    needs_flush=False,
 )

@@ -22,7 +22,7 @@ class WriteCache:
     ``durable_since`` returns when each write of a trace becomes durable (None if never). The *window* is the time in
     which bob lets crashes happen. ``looks_back`` returns a time at or before the start of the window. A crash in the
     window loses only writes whose ``durable_since`` is later than this time, or None. If ``one_disk_only`` is True, bob
-    raises an error for several disks."""
+    raises an error for several disks. ``needs_flush`` says that no write without FUA is durable before a flush."""
 
     name: str
     words: str
@@ -33,3 +33,4 @@ class WriteCache:
     durable_since: Callable[[Trace], tuple[int | None, ...]]
     looks_back: Callable[[Trace], int] = lambda trace: trace.start.time
     one_disk_only: bool = False
+    needs_flush: bool = True
