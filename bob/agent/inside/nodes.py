@@ -32,6 +32,7 @@ UNAVAILABLE = 13  # the exit code of a client's script that gets no answer from 
 ASK_SECONDS = 5  # one run of the script ``ready`` may take this time
 PAUSE_SECONDS = 1.0  # between two runs of it, on a clock that skips waits
 REAL_PAUSE_SECONDS = 0.1
+REAL_SECONDS_BEFORE = 3  # on the host, the late node waits for the others so long, although they may need it
 STARTING = 30.0  # seconds: the nodes may need this time before bob first asks whether they are ready
 STARTS = 2  # of the nodes for a check, at most
 REAL_AGAIN_SECONDS = 5
@@ -110,13 +111,15 @@ def with_nodes(
     numbers = range(nodes.number)
     in_time = "\n    ".join(_started(nodes, number, placed) for number in numbers if number != nodes.late)
     late = _started(nodes, nodes.late, placed) if nodes.late in numbers else "return 1"
+    seconds = max(1, round(nodes.seconds))
     text = _LAUNCHER.format(
         home=HOME,
         in_time=in_time,
         late=late,
         starts=starts,
         all_must_run=int(starts == 1),
-        seconds=max(1, round(nodes.seconds)),
+        seconds=seconds,
+        before=min(seconds, REAL_SECONDS_BEFORE) if processes.is_on_host and nodes.late in numbers else seconds,
         ready=shlex.join(placed(["timeout", str(ASK_SECONDS), f"{HOME}/ready", ROOT])),
         repair=shlex.join(placed([f"{HOME}/repair", ROOT])),
         pause=REAL_PAUSE_SECONDS if processes.is_on_host else PAUSE_SECONDS,
@@ -181,7 +184,7 @@ an_end_is_wrong() {{
 }}
 is_ready() {{
     [ -x {home}/ready ] || return 0
-    until=$(($(date +%s) + {seconds}))
+    until=$(($(date +%s) + $1))
     until {ready} >{said} 2>&1; do
         [ "$(date +%s)" -lt $until ] || return 1
         sleep {pause}
@@ -191,8 +194,8 @@ is_ready() {{
     return 0
 }}
 gets_ready() {{
-    if is_ready; then join; return 0; fi
-    join && is_ready
+    if is_ready {before}; then join; return 0; fi
+    join && is_ready {seconds}
 }}
 ask() {{
     [ {again} != 0 ] || {{ "$@"; return; }}
