@@ -26,7 +26,7 @@ from bob.sandbox.bubblewrap import owner
 PARTS = 4  # for each sandbox: the last sandboxes to end have little left
 QUICKER = 10  # a check on the host may take this part of the time that a guest, perhaps emulated, may take
 LEAST_SECONDS = 10.0  # but at least this time
-SIDE_BY_SIDE = 2  # sandboxes for each guest that would run: the nodes mostly wait for each other
+SIDE_BY_SIDE = 4  # sandboxes for each guest that would run: the nodes mostly wait for each other
 ROOT = Node("directory", mode=0o755)
 Files = Mapping[str, Node]
 
