@@ -266,9 +266,11 @@ def _touched(operation: Operation) -> str:
             return new
         case ops.Unlink(path) | ops.Rmdir(path):
             return parent(path)
-        case ops.Sync() | ops.Open() | ops.Unnamed() | ops.Close() | ops.Sleep() | ops.Acknowledge():
-            raise UsageError(f"{write_one(operation)!r} leaves no file to sync", hint="name it: fsync PATH")
-    return operation.path
+        case ops.Open() | ops.Unnamed() | ops.Close():
+            pass
+        case _ if path := getattr(operation, "path", ""):
+            return str(path)
+    raise UsageError(f"{write_one(operation)!r} leaves no file to sync", hint="name it: fsync PATH")
 
 
 def _directory(operation: Operation) -> str:

@@ -99,6 +99,7 @@ _WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
     ops.SyncFileRange: lambda one, at: _xfs_io(one.path, f"sync_range -b -w -a {one.offset} {one.length}"),
     ops.Msync: lambda one, at: _xfs_io(one.path, f"mmap -rw 0 $(stat -c %s {word_of(one.path)})", "msync -s", "munmap"),
     ops.Sync: lambda one, at: _xfs_io("/", "syncfs") if one.this_only else "sync",
+    ops.Writeback: lambda one, at: _xfs_io(one.path, "sync_range -b -w -a 0 0"),
     ops.Sleep: lambda one, at: f"sleep {one.seconds:g}",
     ops.Acknowledge: lambda one, at: f": {shlex.quote(one.text)}",
 }

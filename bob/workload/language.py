@@ -257,6 +257,13 @@ _FORMS = (
     _form("msync PATH", "map a file, and msync all of it", ops.Msync, (_FILE,)),
     _form("sync", "sync everything", ops.Sync, this_only=False),
     _form("syncfs", "sync this file system", ops.Sync, this_only=True),
+    _form("writeback PATH", "have the kernel write the file's dirty pages, and wait", ops.Writeback, (_FILE,)),
+    _form(
+        "writeback_metadata",
+        "have the kernel write the metadata that it caches for the block device, and wait",
+        ops.MetadataWriteback,
+    ),
+    _form("commit", "have the file system commit, by an fsync of an unrelated file", ops.Commit),
     _form("sleep SECONDS", "let time pass in the guest", ops.Sleep, (_SECONDS,)),
     _form("acknowledge WORD", "put a mark into the recording", ops.Acknowledge, (_TEXT,)),
 )

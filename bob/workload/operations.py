@@ -234,6 +234,25 @@ class Sync:
 
 
 @dataclass(frozen=True, slots=True)
+class Writeback:
+    """The writeback of all dirty pages of a file, as the kernel may do it at any time. It promises nothing."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataWriteback:
+    """The writeback of all dirty blocks that the kernel caches for the block device itself. There, file systems with
+    buffer heads (such as ext2, ext4 and vfat) keep their metadata. It promises nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit of the journal or log, as another program's fsync makes it. bob changes and syncs a file of its own. On
+    btrfs, bob asks for a commit of the transaction. It promises nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Sleep:
     """A pause of ``seconds`` of the guest's clock. It takes no real time if that clock is virtual."""
 
@@ -251,8 +270,10 @@ DIRECTORY_OPERATIONS = Create | Mknod | Rename | Link | Symlink | Unlink | Mkdir
 # Operations that put bytes into a file, and create the file if it does not exist.
 WRITING_OPERATIONS = Write | CopyRange | Reflink
 SYNC_OPERATIONS = Fsync | SyncFileRange | Msync | Sync
+# What a kernel also does by itself: it makes no promise to a program.
+KERNEL_MOMENTS = Writeback | MetadataWriteback | Commit
 # Operations that change no name, byte or attribute.
-CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge
+CHANGELESS_OPERATIONS = SYNC_OPERATIONS | KERNEL_MOMENTS | Open | Close | Sleep | Acknowledge
 ATTRIBUTE_OPERATIONS = Setxattr | Removexattr | Chmod | Chown | Utimes
 Operation = (
     DIRECTORY_OPERATIONS

@@ -202,12 +202,12 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             system.set(identity, modified=seconds)
         case ops.Fsync(path):
             system.find(path, FileKind.FILE, FileKind.DIRECTORY)
-        case ops.SyncFileRange(path):
+        case ops.SyncFileRange(path) | ops.Writeback(path):
             system.find(path, FileKind.FILE)
         case ops.Msync(path):
             if not system.inodes[system.find(path, FileKind.FILE)].content:
                 raise ValueError(f"{path} is empty, so it cannot be mapped")
-        case ops.Sync() | ops.Sleep() | ops.Acknowledge():
+        case ops.Sync() | ops.MetadataWriteback() | ops.Commit() | ops.Sleep() | ops.Acknowledge():
             pass
     return 0, b""
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from bob.crash.state import CrashState
 from bob.errors import RecordingError, UsageError
 from bob.guest.spec import Clock
 from bob.image.recipe import load_recipe
@@ -50,7 +51,7 @@ tmpfile /d as t; append t 5000; setxattr t user.t 10; link t /linked; write t 10
 copy_file_range f /copied 100 3000; open /f as g; utimes g 1000000000; utimes f 500000000; fsync g
 open /linked as gone; unlink /linked; append gone 100
 rename /d/new /w/new; rmdir /e; setxattr /c user.x 200; setxattr /c user.old 50; removexattr /c user.x
-acknowledge said
+acknowledge said; writeback /d/a; writeback_metadata; commit
 fsync /c; fsync /f; fdatasync /d/a; sync; syncfs; sleep 1.5; create /last
 """
 
@@ -100,6 +101,35 @@ def test_however_it_finishes_the_check_is_passed(recording: Inhabited, finish: F
     assert taken.trace.start.time < taken.trace.end.time
     [observation] = observe(recording.agent, taken, [taken.first])
     assert found(observation) == expected(taken.workload, 0)
+
+
+@pytest.mark.parametrize(
+    ("fs", "change", "moment", "flushes"),
+    [
+        ("ext4", "write /d/a 0 4096", "writeback /d/a", False),
+        ("ext4", "create /d/c", "writeback_metadata", None),
+        ("ext2", "create /d/c", "writeback_metadata", False),
+        ("ext4", "create /d/c", "commit", True),
+        ("xfs", "create /d/c", "commit", True),
+        ("btrfs", "create /d/c", "commit", True),
+    ],
+)
+def test_a_moment_of_the_kernel_writes_what_it_says(
+    recording: Inhabited, fs: str, change: str, moment: str, flushes: bool | None
+) -> None:
+    """None: it writes nothing, as ext4 holds back what no transaction has committed."""
+    taken = take(recording.agent, workload(f"{change}; {moment}"), configuration(fs))
+    begin, end = (
+        next(mark.at.time for mark in taken.trace.marks if mark.text == f"op 2 {edge}") for edge in ("begin", "end")
+    )
+    written = [write for write in taken.trace.writes if begin < write.submitted.time < end]
+    assert all(write.completed.time < end for write in written)
+    flushed = [flush for flush in taken.trace.flushes if begin < flush.completed.time < end]
+    assert (bool(written), bool(flushed)) == (flushes is not None, bool(flushes))
+    if flushes:  # at the end of it, what it committed is durable
+        point = next(number for number, one in enumerate(taken.plan.points) if one.time >= end)
+        [durable] = observe(recording.agent, taken, [CrashState(point)])
+        assert found(durable) == expected(taken.workload, 1)
 
 
 def test_what_was_not_flushed_does_not_overtake_what_is_still_being_logged(recording: Inhabited) -> None:

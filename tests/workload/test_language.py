@@ -90,7 +90,7 @@ EXAMPLES = [parse_one(text) for text in (
     "removexattr /a user.x", "fsync /", "fdatasync /a", "sync_file_range /a 0 1", "msync /a", "sync", "syncfs",
     "sleep 2.5", "acknowledge done", "fallocate /a 0 1 punch", "chmod /a 064", "chown /a 1:0",
     "rename /a /b exchange", "mknod /a fifo", "open /a as f", "tmpfile / as f", "close f", "write f 0 10",
-    "copy_file_range /a f 0 10", "reflink /a /b", "utimes f 1000000000", "fallocate f 0 4096 collapse",
+    "writeback /a", "writeback_metadata", "commit", "copy_file_range /a f 0 10", "reflink /a /b", "utimes f 1000000000", "fallocate f 0 4096 collapse",
 )]  # fmt: skip
 
 

@@ -11,13 +11,15 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from bob.agent.inside.devices import opened
 from bob.agent.inside.frames import OperationRefused
 from bob.agent.inside.mounts import libc
 
+CLOCK_FILE = "/.bob-clock"
+"""A file that no workload has. A change of it begins a transaction, and an fsync of it commits one."""
 FIRST_OF_SETUP = 10_000  # from this number on, operations make the initial tree (bob/workload/shades.py)
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
@@ -42,6 +44,8 @@ DEVICE_NUMBER = os.makedev(7, 11)
 RWF_FLAGS = {"plain": 0, "dsync": 2, "sync": 4}
 RWF_APPEND = 16
 FICLONE = 0x40049409
+BTRFS_IOC_START_SYNC, BTRFS_IOC_WAIT_SYNC = 0x80089418, 0x40089416  # include/uapi/linux/btrfs.h
+WRITE_AND_WAIT = 7  # all flags of sync_file_range(2), which waits for the writes, but sends no flush
 AT_SYMLINK_FOLLOW = 0x400
 ON_PATHS: dict[str, Callable[..., None]] = {
     "truncate": os.truncate, "unlink": os.unlink, "rmdir": os.rmdir, "setxattr": os.setxattr,
@@ -169,8 +173,32 @@ class Operations:
 
     def do_sync_file_range(self, path: str, offset: int, length: int) -> None:
         with self._opened(path, os.O_WRONLY) as fd:
-            if libc.sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(length), 7):
-                raise OSError(ctypes.get_errno(), "sync_file_range")
+            _sync_file_range(fd, offset, length)
+
+    def do_writeback(self, path: str) -> None:
+        with self._opened(path, os.O_WRONLY) as fd:
+            _sync_file_range(fd, 0, 0)  # a length of 0 is the rest of the file
+
+    def do_writeback_metadata(self) -> None:
+        """Write the dirty pages of the block device, unless the file system has none of its own: btrfs may have several
+        disks, and caches its metadata elsewhere."""
+        device = os.stat(self.root).st_dev
+        with suppress(FileNotFoundError):
+            name = os.path.basename(os.readlink(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}"))
+            with opened(f"/dev/{name}", os.O_RDONLY) as fd:
+                _sync_file_range(fd, 0, 0)
+
+    def do_commit(self) -> None:
+        """Commit as another program's fsync does. On btrfs, such an fsync commits no transaction, so ask for that."""
+        with suppress(FileNotFoundError), opened(self.at(CLOCK_FILE), os.O_WRONLY) as fd:  # msdos has no such file
+            os.utime(fd)
+            transaction = bytearray(8)
+            try:
+                fcntl.ioctl(fd, BTRFS_IOC_START_SYNC, transaction)
+            except OSError:
+                os.fsync(fd)
+            else:
+                fcntl.ioctl(fd, BTRFS_IOC_WAIT_SYNC, transaction)
 
     def do_msync(self, path: str) -> None:
         with self._opened(path, os.O_RDWR) as fd, mmap.mmap(fd, 0) as mapped:
@@ -200,6 +228,11 @@ class Operations:
             return
         with opened(self.at(path), flags, 0o644) as fd:
             yield fd
+
+
+def _sync_file_range(fd: int, offset: int, length: int) -> None:
+    if libc.sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(length), WRITE_AND_WAIT):
+        raise OSError(ctypes.get_errno(), "sync_file_range")
 
 
 def _refusal() -> OSError:

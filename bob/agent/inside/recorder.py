@@ -21,13 +21,12 @@ from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, unmount
 from bob.agent.inside.nodes import MESSAGES
-from bob.agent.inside.operations import Operations, perform_all
+from bob.agent.inside.operations import CLOCK_FILE, Operations, perform_all
 from bob.agent.inside.pacing import Neighbour
 from bob.agent.inside.programs import run_setup, run_workload
 from bob.agent.inside.recorded_disks import RecordedDisks
 from bob.agent.inside.volumes import Volumes
 
-CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
 FILLED_IN = 65536  # bytes: a multiple of the block size of every file system
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"

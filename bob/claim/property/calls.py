@@ -114,6 +114,8 @@ def call_of(operation: Operation, history: History, step: HistoryStep) -> Call |
             return Call.SYNC_FILE_RANGE
         case ops.Open() | ops.Close() | ops.Sleep() | ops.Acknowledge():
             return None
+        case ops.Writeback() | ops.MetadataWriteback() | ops.Commit():
+            return None
     return Call.RETURNED
 
 
