@@ -20,9 +20,9 @@ class EarlierPart:
 class Earlier:
     """The time that the same work took in an earlier run. ``seconds`` is the time of all the work (None: the earlier
     run was on another machine). ``recording`` is the share of the time (0 to 1) that recording took. The ``parts`` are
-    in the order in which bob worked on them. Each part has its own numbers, because a workload of one part may take ten
-    times as long as a workload of another part. The seconds of a part do not include the recording of its workloads,
-    since bob records one part while it observes the crash states of the previous part."""
+    in the order of bob's work. Each part has its own numbers, because a workload of one part may take ten times as long
+    as a workload of another part. The seconds of a part do not include the recording of its workloads, since bob
+    records one part while it observes the crash states of the previous part."""
 
     seconds: float | None
     recording: float

@@ -68,7 +68,7 @@ def agent_file() -> bytes:
 
 class Agent:
     """An agent in a guest, at the other end of one stream. It answers one request at a time. bob may pause the guest
-    between requests. So this class sends each request in a block ``with awake():``, in which the guest runs.
+    between requests. So this class sends each request in a block ``with awake():``, which lets the guest run.
     ``real_time`` says that the guest's clock is a real clock. (In a guest with a virtual clock, waits take nearly no
     time.) ``is_sound`` becomes False if the agent fails or does not answer, but not if it refuses a request."""
 

@@ -161,8 +161,8 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
     """Print how two models differ, grouped by the model that promises more. If the names of several clauses begin
-    alike, print the evidence against just one of these clauses. ``one`` and ``other`` are the models, and ``found`` has
-    their differences."""
+    alike, print the evidence against one clause only. ``one`` and ``other`` are the models, and ``found`` has their
+    differences."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:

@@ -59,8 +59,8 @@ class Refutation:
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
     """The knowledge about one clause. ``workloads`` and ``states`` are the numbers of workloads and of *legal* crash
-    states (those that the disk may leave) that tested it. ``exhaustive`` counts only the workloads for which bob knows
-    what a mount of every legal state shows. ``reason`` says why the model does not promise the clause."""
+    states (those that the disk may leave) that tested it. ``exhaustive`` counts only the workloads whose legal states
+    all have a known outcome. ``reason`` says why the model does not promise the clause."""
 
     clause: Clause
     status: ClauseStatus

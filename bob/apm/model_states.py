@@ -118,8 +118,8 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state that the model allows, in the order in which bob tries them. Some states occur twice.
-    ``outputs[k]`` is all output that the program had written when operation k had returned.
+    """Yield every crash state that the model allows, in bob's order of trials. Some states occur twice. ``outputs[k]``
+    is all output that the program had written when operation k had returned.
 
     A *prefix* is a state that has exactly the first k operations. ``budget`` is the number of states that bob can try.
     Normally all prefixes come first. But they might take more than three quarters of the budget. In this case, only

@@ -299,7 +299,7 @@ class _Names:
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
     def ways(self, path: str) -> int:
-        """Count the explanations (readings) of what the observation shows at ``path``. Each reading says that this name
+        """Count the explanations (readings) that fit the observation at ``path``. Each reading says that this name
         leads to a certain thing. If there are more readings than :data:`MOST_WAYS`, return ``MOST_WAYS + 1``."""
         every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
         return sum(1 for _reading in islice(every, MOST_WAYS + 1))

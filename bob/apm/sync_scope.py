@@ -63,8 +63,8 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
     """Return the changes that may persist before other changes, because btrfs may write them into its log. First, all
     changes of a file or directory after its first sync count. Second, if such a change is a link, unlink or rename, all
-    changes in the directories with a name of its file count. Third, if one of these directories gets a new directory,
-    all changes in the new directory count (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    changes in the directories with a name of its file count. Third, if such a directory gets a new directory, all
+    changes in the new directory count (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)

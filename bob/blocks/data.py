@@ -10,9 +10,9 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
-    """Return a part of a write that says which data of the workload the bytes ``written`` have, or None if they have
-    none. ``written`` is a piece of the write, from its sector ``sector`` on. ``place`` is the number of the block that
-    the bytes belong to (None: unknown). bob later uses it to find the file that owns the block."""
+    """Return a part of a write that says which data of the workload the bytes ``written`` have, or None if they have no
+    such data. ``written`` is a piece of the write, from its sector ``sector`` on. ``place`` is the number of the block
+    that the bytes belong to (None: unknown). bob later uses it to find the file that owns the block."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}

@@ -1,4 +1,4 @@
-"""Commands as the user can paste them. Who calls ./run may have no ``bob`` in PATH, so ./run says how it was called."""
+"""Commands as the user can paste them. A user of ./run may lack ``bob`` in PATH, so ./run says how it was called."""
 
 import os
 import re

@@ -4,7 +4,7 @@ receiver's moment was sent by the sender's moment (the paper PACE, section 2.2).
 different times, because a message may take any time.
 
 A state of a node is possible at some moments of this node, which form intervals. A tuple has a state for each node. It
-is possible if some consistent cut has, for each node, a moment at which its state is possible."""
+is possible if its states are possible at the moments of some consistent cut."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -90,7 +90,7 @@ class Cuts:
 
 
 NodeStates = Sequence[Sequence[Interval]]
-"""The distinct states of a node. Each is given by the intervals of moments at which it is possible."""
+"""The distinct states of a node. Each is given by intervals: the moments when it is possible."""
 
 
 def fitting(cuts: Cuts, allowed: Iterable[tuple[int, Sequence[Interval]]]) -> list[tuple[Interval, ...]]:

@@ -4,8 +4,8 @@ points in time, the growth points. Atomic units are the smallest parts of writes
 At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
 Until a write becomes durable (:mod:`bob.crash.caches`), the set of pending writes only grows.
 
-The *window* is the time in which bob lets crashes happen. A *growth point* is a time just before a write becomes
-durable, or the window's end. A state is legal in the window if it is legal at a growth point."""
+bob lets crashes happen in the *window*. A *growth point* is a time just before a write becomes durable, or the window's
+end. A state is legal in the window if it is legal at a growth point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -30,8 +30,8 @@ class NodeDisk:
         return self.plan.model.write_cache.durable_since(self.plan.trace)
 
     def moments(self, state: CrashState) -> Interval:
-        """Return the moments of the recording at which a crash can leave ``state``: every write with a part on the
-        medium has been sent. No other write is durable, and no torn one."""
+        """Return the moments of the recording when a crash can leave ``state``. At such a moment, every write with a
+        part on the medium has been sent, and the missing and the torn writes are not durable."""
         trace, whole = self.plan.trace, self.whole(state)
         there = {*whole, *(index for index, _ranges in state.torn)}
         first = max((trace.writes[index].submitted.time for index in there), default=0)
@@ -39,7 +39,7 @@ class NodeDisk:
         return Interval(max(first, trace.start.time), min(min(lost, default=trace.end.time + 1) - 1, trace.end.time))
 
     def moments_of(self, cube: Cube) -> Interval | None:
-        """Return the moments at which a crash can leave some state of ``cube``, or None if there are none. They are one
+        """Return the moments when a crash can leave some state of ``cube``, or None if it never can. They are one
         interval: at any of these moments, the state with the durable writes and ``cube.kept`` is legal."""
         trace = self.plan.trace
         first = max((trace.writes[n].submitted.time for n in _bits(cube.kept)), default=0)

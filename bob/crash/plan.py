@@ -45,7 +45,7 @@ class Plan:
     @property
     def controls(self) -> tuple[CrashState, ...]:
         """The two extreme states. The first has only the writes that are durable at the start of the window (the time
-        in which the crash may come), and the second has every write."""
+        when the crash may come). The second has every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     @property

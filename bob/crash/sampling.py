@@ -77,8 +77,8 @@ def _states(point: SearchPoint, units: Sequence[int]) -> int:
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
     """Return state number ``number`` among the states that are legal at ``point`` and not at the next point. In such a
     state, some unit of the writes ``point.becoming`` is missing. ``number`` combines two numbers, a low part and a high
-    part. The low part says which units of these writes are on the medium. The high part says the same of the other
-    pending writes."""
+    part. The low part says which units of these writes are on the medium. The high part says which units of the other
+    pending writes are there."""
     first = indexes(point.writes, point.becoming)
     becoming = sum(units[index] for index in first)
     high, low = divmod(number, max((1 << becoming) - 1, 1))

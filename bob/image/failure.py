@@ -1,4 +1,4 @@
-"""Say in one line why mmdebstrap failed, by what it and apt printed: the network, a full disk, or their own words."""
+"""One line that says why mmdebstrap failed: the network, a full disk, or the words that mmdebstrap or apt printed."""
 
 import os
 import re

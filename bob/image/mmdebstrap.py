@@ -23,7 +23,7 @@ PROGRAMS = {
     "unshare": "util-linux",
 }
 USER_PROGRAMS = {"newuidmap": "uidmap"}  # an ordinary user, who builds in a user namespace, needs this, too
-FAKE_PROGRAMS = {"fakechroot": "fakechroot", "fakeroot": "fakeroot"}  # who may neither mount nor change the root does
+FAKE_PROGRAMS = {"fakechroot": "fakechroot", "fakeroot": "fakeroot"}  # a user without the right to mount or chroot does
 
 
 class BuildMode(StrEnum):

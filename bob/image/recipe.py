@@ -122,7 +122,7 @@ def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[
 
 
 def _merged(base: Any, value: Any) -> Any:
-    """Return ``value`` with what it lacks from ``base``. In a table, ``base`` gives the missing keys. In an array, the
+    """Return ``value``, completed by values of ``base``. In a table, ``base`` gives the missing keys. In an array, the
     item ``...`` stands for all items of ``base``."""
     if isinstance(base, dict) and isinstance(value, dict):
         return base | {key: _merged(base.get(key), one) for key, one in value.items()}

@@ -194,8 +194,8 @@ def cause_of(
 
 
 def cause_states(properties: Sequence[Property], bench: JudgedCase, case: Case) -> set[CrashState]:
-    """Return the crash states from which bob derives the causes of violations: one state for each of ``properties``
-    that is broken. ``bench`` has the verdicts on ``case``."""
+    """Return the crash states that bob derives the causes of violations from: one state for each of ``properties`` that
+    is broken. ``bench`` has the verdicts on ``case``."""
     losses = Losses(case)
     return {losses.smallest(said.showing).state for said in failing(properties, bench)}
 

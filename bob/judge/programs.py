@@ -1,5 +1,5 @@
-"""The answer to the question whether a program survives crashes. It comes from the program's crash states, and from
-what the program's checker says of each state.
+"""The answer to the question whether a program survives crashes. It comes from the program's crash states, and from the
+checker's answer for each state.
 
 A *window* is the time between one output of the program and its next output. A *way* to break the program is a
 consequence (such as corruption), together with the checker's words for it."""
@@ -137,8 +137,8 @@ def judge(
 
 
 def as_question(subject: SubjectResult) -> SubjectResult:
-    """Return the answer for a program without a checker of its own. What bob's own checker refuses is a question to the
-    user, so the verdict is UNKNOWN instead of FAILS."""
+    """Return the answer for a program without a checker of its own. If bob's own checker refuses a state, this is a
+    question to the user, so the verdict is UNKNOWN instead of FAILS."""
     answer = replace(subject.answer, claim=MOMENTS)
     if answer.verdict is Verdict.FAILS:
         asked = f"{plural(len(answer.ways), 'question')}: may a crash leave this? --check COMMAND answers"

@@ -74,7 +74,7 @@ class TreeBuilder:
 
 
 def _end(node: Node) -> int:
-    """Return the end of the node's data, in bytes. What follows up to its size is zero."""
+    """Return the end of the node's data, in bytes. The rest, up to its size, is zero."""
     return node.size if node.pieces is not None else min(len(node.content), node.size)
 
 

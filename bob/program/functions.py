@@ -1,5 +1,6 @@
-"""Scripts of a program under test, made of Python functions. A guest has only Python's standard library, so a script
-has the source of its function, and of what the function uses of its module. Modules of the user go along as files."""
+"""Scripts of a program under test, made of Python functions. A guest has only Python's standard library. So a script
+has the source of its function, and of everything that the function uses from its module. Modules of the user go along
+as files."""
 
 from __future__ import annotations
 

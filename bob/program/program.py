@@ -139,7 +139,8 @@ class Program:
 
     @property
     def is_by_moments(self) -> bool:
-        """Whether the checker is the one that bob gives a program without one. What it refuses is a question."""
+        """Whether the checker is the one that bob gives a program without one. Its refusal is a question to the
+        user."""
         return any(file.path == MOMENTS for file in self.files)
 
     @property

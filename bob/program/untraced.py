@@ -72,9 +72,9 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each kind of operation in ``calls`` after which bob cannot make the program wait. bob makes
-    the program wait when a system call returns. But one call may start several operations, or a thread of the kernel
-    may start operations without a call (IORING_SETUP_SQPOLL)."""
+    """Return a phrase for each kind of operation in ``calls`` that bob cannot pause the program after. bob pauses a
+    program when a system call returns. But one call may start several operations, or a thread of the kernel may start
+    operations without a call (IORING_SETUP_SQPOLL)."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 

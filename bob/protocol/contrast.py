@@ -134,9 +134,8 @@ class Presences:
         """Return how ``state`` differs from three rows of the table. The first row has the effects of the same calls as
         ``state``. Such a row can still differ from ``state`` in properties that no call explains (``untold``), or in
         the part of a call's effect that persisted. The second row has the effects of more calls, and the third row
-        those of fewer calls. If several rows fit one of these descriptions, bob takes the row with the fewest
-        differences. If no row fits, the result has None in its place. ``own`` has the properties of ``state`` that no
-        call explains.
+        those of fewer calls. If several rows fit a description, bob takes the row with the fewest differences. If no
+        row fits, the result has None in its place. ``own`` has the properties of ``state`` that no call explains.
 
         A call that is undecided only in ``state``, or only in the row, is a difference, too. The result names the calls
         whose presence certainly differs. If there are no such calls, it names the calls whose presence may differ."""

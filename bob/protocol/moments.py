@@ -28,8 +28,8 @@ class RunMoment:
 
 
 def moments(again: ReplayedProgram) -> Iterator[RunMoment]:
-    """Yield the moments of a program's run in order. Of several moments after the same output with equal trees, yield
-    only the first."""
+    """Yield the moments of a program's run in order. Moments after the same output with equal trees are one: yield only
+    the first."""
     history, seen, syncs = again.history, set[tuple[int, tuple[tuple[str, Entry], ...]]](), 0
     digests: dict[tuple[int, int], str] = {}
     for number, step in enumerate(history.steps):

@@ -47,9 +47,9 @@ def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return which of ``operations`` are a part of which call, as a bit mask for each call. Bit i is set if the
-    operation with the number ``operations[i]`` is a part of the call. The operation with the number k is a part of call
-    ``calls[k - 1]``. A call without an operation in ``operations`` gets no mask."""
+    """Return a bit mask for each call: its members among ``operations``. Bit i is set if the operation with the number
+    ``operations[i]`` is a part of the call. The operation with the number k is a part of call ``calls[k - 1]``. A call
+    without an operation in ``operations`` gets no mask."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]

@@ -94,9 +94,9 @@ def unsynced_at_outputs(calls: Sequence[SystemCall], pipe: int, root: str) -> It
 
 
 def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
-    """Return the names of the changed files ``dirty`` after a rename. ``moved`` maps the old path of what was renamed,
-    a file or a directory, to the new path. The files in a renamed directory get new names, too. A changed file that the
-    rename replaces is left out."""
+    """Return the names of the changed files ``dirty`` after a rename. ``moved`` maps the old path of a renamed file or
+    directory to the new path. The files in a renamed directory get new names, too. A changed file that the rename
+    replaces is left out."""
     found: dict[str, None] = {}
     for name in dirty:
         old = next((old for old in moved if _is_in(name, old)), None)

@@ -30,7 +30,7 @@ def torn_states(states: States) -> str:
 
 def of_model(found: Allowed) -> str:
     """Return in words how many crash states of a model bob has tried, such as ``12 % of 4,096 that it allows``. A model
-    is a description of what a crash may leave."""
+    describes the states that a crash may leave."""
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "

@@ -45,7 +45,7 @@ class Checkers:
     object as ``guests``, or a source of sandboxes on the host. ``jobs`` is the number of machines that work side by
     side. The root directory of each tree gets its mode and owner from ``root``. ``why_guests`` is the reason that bob
     does not use sandboxes; it is empty if the user wants guests. The checker may run on a tree both in a guest and on
-    the host. ``controlled`` has the digests of the trees for which both runs gave the same answer. ``differing``
+    the host. ``controlled`` has the digests of the trees that got the same answer from both runs. ``differing``
     describes two runs with different answers, or says why guests could not check (None: neither has happened).
     ``is_worded_otherwise`` is true if two runs gave the same answer, but printed different messages."""
 
@@ -66,8 +66,8 @@ class Checkers:
     def check(
         self, title: str, tries: Tries, budget: int, answers: dict[bytes, CheckerAnswer], seed: int
     ) -> TriedStates:
-        """Run the checker on the states of ``tries`` that have no answer in ``answers`` yet. Stop after ``budget``
-        states. Add the new answers to ``answers``."""
+        """Run the checker on the states of ``tries`` that ``answers`` still lacks. Stop after ``budget`` states. Add
+        the new answers to ``answers``."""
         tried = TriedStates(self, tries, budget, answers, Random(seed))
         tried.ask(title, SAMPLED * self.jobs, seed)
         return tried

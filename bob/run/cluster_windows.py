@@ -206,7 +206,7 @@ class _Cluster:
         yield from (every[number] for number in spread(len(every)))
 
     def windows(self, chosen: Sequence[Chosen], progress: Progress) -> list[TuplesJob]:
-        """Return a job for each output of the client. Of the tuples ``chosen``, it checks those with this output as the
+        """Return a job for each output of the client. It checks those tuples of ``chosen`` that have this output as the
         last one before the crash."""
         crashes = [self._crash(one) for one in chosen]
         cuts = [together(self._disks, crash, number) for number, crash in enumerate(crashes, 1)]

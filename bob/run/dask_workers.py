@@ -354,9 +354,9 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
     """Open the cluster whose scheduler has this ``address``, for the run with the identity ``run``. ``begun`` has the
-    run directories that earlier work on this run made. If one of them says in which environment the work was done, all
-    workers must have that environment. Raise MissingProgramError if dask.distributed is not installed, and UsageError
-    if no scheduler answers."""
+    run directories that earlier work on this run made. If one of them names the environment of the work, all workers
+    must have that environment. Raise MissingProgramError if dask.distributed is not installed, and UsageError if no
+    scheduler answers."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

@@ -48,8 +48,8 @@ class TupleCheck:
 
 
 class HostCluster:
-    """The sandboxes for one cluster. ``why_not`` says why there are none (None: there are some; empty: the user wants
-    guests). Raise GuestError if the user wants sandboxes, but there are none."""
+    """The sandboxes for one cluster. ``why_not`` is the reason for having no sandboxes (None: there are some; empty:
+    the user wants guests). Raise GuestError if the user wants sandboxes, but there are none."""
 
     def __init__(self, guests: ProgramGuests, cluster: Program, checks: CheckPlace, jobs: int) -> None:
         self._guests = replace(guests, source=Sandboxes(guests.progress.step))
@@ -152,8 +152,8 @@ class _PartJob(Job):
 
 
 def can_be_made(tree: Files) -> bool:
-    """Return whether a sandbox can make the files of ``tree`` as they are. All files there belong to one user, and
-    have no extended attributes."""
+    """Return whether a sandbox can make the files of ``tree`` as they are. All files there belong to one user, and lack
+    extended attributes."""
     return all(
         node.kind in ("file", "directory", "symlink")
         and node.fault is None

@@ -1,5 +1,5 @@
 """The distinct trees of files that crashes can leave on the disk of one node, a member of a cluster. Each tree comes
-with the moments of the node at which it is possible."""
+with the moments of the node when it is possible."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TreeSource = CrashState | Cube  # a crash state that leaves the tree, or a set o
 
 @dataclass(frozen=True, slots=True)
 class NodeTrees:
-    """The trees of one node. ``outcomes`` has the number of each tree's observation in ``seen``. ``sources`` has, for
-    each tree, the crash states that leave it, for each interval of moments at which it is possible. If ``are_all`` is
-    true, no legal crash state of whole writes leaves another tree, or one of these trees at another moment."""
+    """The trees of one node. ``outcomes`` has the number of each tree's observation in ``seen``. ``sources`` has the
+    crash states that leave a tree, for each tree and each interval of moments when it is possible. If ``are_all`` is
+    true, no legal crash state of whole writes leaves another tree, or such a tree at another moment."""
 
     disk: NodeDisk
     seen: Observations

@@ -57,9 +57,9 @@ def spread(
 
 @dataclass(frozen=True, slots=True)
 class AskedOfProgram:
-    """What a run of a program asks, or a part of it: the ``requests`` for its file systems and paces, by their number,
-    and the ``models``. If ``explores`` is false, bob does not explore crash states of file systems, and only the models
-    answer. If ``answers`` is false, another part asks the models whether the program is safe."""
+    """The questions of a run of a program, or of a part of it: the ``requests`` for its file systems and paces, by
+    their number, and the ``models``. If ``explores`` is false, bob does not explore crash states of file systems, and
+    only the models answer. If ``answers`` is false, another part asks the models whether the program is safe."""
 
     requests: Mapping[int, ProbeRequest]
     models: Sequence[Model]

@@ -91,8 +91,8 @@ def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, No
 
 
 def moments_of(guests: ProgramGuests, case: ProgramCase) -> tuple[ProgramFile, ProgramFile]:
-    """Return the checker of a program without one, and the file with what it knows of the recording ``case``. Raise
-    UsageError if bob cannot follow the program's calls."""
+    """Return bob's own checker, for a program that lacks one, and the file that tells this checker about the recording
+    ``case``. Raise UsageError if bob cannot follow the program's calls."""
     guests.progress.step(f"following the calls of {case.work.name}, since it has no checker")
     try:
         again, _notes = protocol_of(case, *both_ends(guests, case))
@@ -114,9 +114,9 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return ``tree``, but with each log file as it is in the tree ``before``. Log files (not write-ahead logs) are the
-    files that match the program's patterns ``logs``. Models leave out what a program writes to its log files. Therefore
-    bob replaces these files before it compares the tree with the trees of models.
+    """Return ``tree``, but with the log files of the tree ``before``. Log files (not write-ahead logs) are the files
+    that match the program's patterns ``logs``. Models leave out what a program writes to its log files. Therefore bob
+    replaces these files before it compares the tree with the trees of models.
 
     Another file in ``tree`` may have the inode number that a log file has in ``before``. Therefore each log file gets a
     new number, unless it is a hard link to a file that is not a log."""

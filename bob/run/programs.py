@@ -131,7 +131,7 @@ def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
 def _tried(
     program: Program, asked: AskedOfProgram, run: RunDirectory, image: Image | None, progress: Progress
 ) -> Result:
-    """Do what is ``asked``: on this machine with ``image``, or on a cluster if it is None."""
+    """Answer what is ``asked``: on this machine with ``image``, or on a cluster's workers if ``image`` is None."""
     run.reopen()
     if image is None:
         parts = asked.requests if asked.explores else dict([*asked.requests.items()][:1])
@@ -349,9 +349,9 @@ class _ProgramRun:
         looked: Sequence[Looked],
         reliances: Reliances,
     ) -> SubjectResult:
-        """Return ``subject`` with a witness (a file that shows the failure again) for each way in which the program
-        fails. Sometimes system calls alone do not explain a failure. In this case, also name the write to the disk that
-        the failure depends on."""
+        """Return ``subject`` with a witness (a file that shows the failure again) for each way to fail. Sometimes
+        system calls alone do not explain a failure. In this case, also name the write to the disk that the failure
+        depends on."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):

@@ -328,8 +328,8 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
     """Return ``asked`` with the size of a file that fills the device. The bounds of the search (its limits for
     workloads) say how many bytes this file leaves free. If they do not ask for a full device, return ``asked``
-    unchanged. A guest measures the free space. Raise UsageError if the file has no room, or if the file system
-    cannot be filled."""
+    unchanged. A guest measures the free space. Raise UsageError if the file does not fit, or if the file system cannot
+    be filled."""
     leave, configuration = asked.leave, request.configuration
     if not leave:
         return asked

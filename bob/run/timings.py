@@ -110,7 +110,7 @@ def estimate(
 def _by_others(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing]
 ) -> tuple[Earlier, str] | None:
-    """Return an estimate for a program that was never timed, by what other programs took for as many windows, and the
+    """Return an estimate for a program that was never timed, from other programs' times for as many windows, and the
     same in words. Return None if ``parts`` are not of a program, or no program was timed."""
     if parts[0].kind != _PROGRAMS:
         return None

@@ -16,7 +16,7 @@ from bob.agent.shared import LOWER
 PROGRAM, PACKAGE = "bwrap", "bubblewrap"
 STRANGER = 0x7000_B0B0  # a user number that systems do not use (docs/UIDS-GIDS.md of systemd)
 SHARED_MEMORY = 512 * 2**20  # bytes of /dev/shm
-SHARED = "/tmp/bob"  # where a sandbox has the folder that it shares with the host, if any
+SHARED = "/tmp/bob"  # the path in a sandbox of the folder that it shares with the host, if any
 SMALL = 2**20  # bytes of a file system that only has mount points of the agent
 _PATIENCE = 30.0  # seconds that a trial may take
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")

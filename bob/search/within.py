@@ -113,8 +113,8 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return the kind of the workload's last call, by what it syncs. The kind is "everything", "directory" (a directory
-    that got a new name from an operation), or "thing" (any other file or directory)."""
+    """Return the kind of the workload's last call, according to the objects that it syncs. The kind is "everything",
+    "directory" (a directory that got a new name from an operation), or "thing" (any other file or directory)."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:

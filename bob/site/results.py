@@ -22,7 +22,7 @@ from bob.report.saved import Saved, load_every, load_table, result_file
 from bob.report.shown_way import INDEX
 from bob.site.sources import slug
 
-_HELD_AGAINST = {"osdi14": OSDI14, "sync-table": EXPLODE}  # what was measured, and the published table of the same rows
+_HELD_AGAINST = {"osdi14": OSDI14, "sync-table": EXPLODE}  # results, and the published table of the same rows
 MODELS = "reports/models/osdi14-linux-6.1"  # the folder of the models that answer whether one can rely on something
 RESULTS = "results"  # the site's folder for pages of results
 COMPARED = "compared"  # the folder for comparisons in the folder for results

@@ -120,9 +120,9 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
 
 class CheckedWindow(Document, frozen=True, kw_only=True):
-    """What bob found out about one window of a program: the observed crash states, and the answers of the checker. A
-    window has the crashes between two outputs of the program. ``answers`` has triples of an outcome's number, the exit
-    code of the checker (None: it did not end in time), and what the checker printed."""
+    """The results for one window of a program: the observed crash states, and the answers of the checker. A window has
+    the crashes between two outputs of the program. ``answers`` has triples of an outcome's number, the exit code of the
+    checker (None: it did not end in time), and what the checker printed."""
 
     observed: ObservedDocument
     answers: tuple[tuple[int, int | None, str], ...]

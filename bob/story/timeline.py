@@ -64,7 +64,7 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """A write to the disk, or ``count`` writes that bob joined, with ``sectors`` sectors in all. ``first`` is the index
-    of the first of them in the trace. If one of them was in flight at the crash, ``end`` is None.
+    of the first of them in the trace. ``end`` is None if a member was in flight at the crash.
 
     ``what`` names the written block, and ``kind`` is the kind of the block, such as data. If the block has data of
     operations of the workload, ``operations`` are the numbers of these operations. A torn write consists of atomic

@@ -8,9 +8,9 @@ traces a chained bio as completed when the whole chain has completed (bio_endio 
 
 A task queues a bio and sends it in the same call, so bob pairs the events *queued* and *sent* by their pid. Data with
 PREFLUSH is the exception: a worker of dm sends it. bob pairs the events of flushes in order, since flushes complete in
-the order in which they are sent (block/blk-flush.c). If flushes completed in another order, some pairs would be wrong,
-but bob would still not take any lost write for a durable one. The reason is that a later flush makes at least the same
-writes durable as an earlier flush."""
+the order of submission (block/blk-flush.c). If flushes completed in another order, some pairs would be wrong, but bob
+would still not take any lost write for a durable one. The reason is that a later flush makes at least the same writes
+durable as an earlier flush."""
 
 from collections import deque
 from collections.abc import Iterator

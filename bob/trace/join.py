@@ -1,9 +1,9 @@
 """Join a block log, which has the data of writes, with a bio timeline, which has their times, into a :class:`Trace`.
 
-The log alone cannot say which crash states are legal, because its order is not the order in which the writes were
-submitted (docs/facts.md, dm-log-writes, pitfalls 1-4). The log and the timeline check each other. Every log entry with
-data must match one completed write of the timeline. Every completed write of the timeline must match one log entry. The
-log must have as many flushes as the timeline."""
+The log alone cannot say which crash states are legal, because its order is not the order of submission (docs/facts.md,
+dm-log-writes, pitfalls 1-4). The log and the timeline check each other. Every log entry with data must match one
+completed write of the timeline. Every completed write of the timeline must match one log entry. The log must have as
+many flushes as the timeline."""
 
 import re
 from collections import deque

@@ -163,8 +163,8 @@ class LogReader:
             _malformed(index, offset, f"a mark that is not text: {text!r}")
 
     def _plausible(self, index: int, offset: int) -> LogEntry | None:
-        """Return the entry at ``offset`` if the kernel could have written it there. Return None if the bytes are no
-        entry: for example zeros, or old data from before the recording."""
+        """Return the entry at ``offset`` if the kernel could have written it there. Return None if the bytes are
+        something else: for example zeros, or old data from before the recording."""
         try:
             entry = self._entry(index, offset)
         except MalformedError:

@@ -1,6 +1,6 @@
 """The kinds of changes that operations make, and how two changes are related. The finer tables of bob (``bob matrix
 --rows pairs``) have a row for each pair of kinds and each relation. The promises in a model of a file system
-(:mod:`bob.apm`) are also about these kinds, for example about the order in which two changes persist.
+(:mod:`bob.apm`) are also about these kinds, for example about the order of two changes on the disk.
 
 An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
 end of a file is an overwrite and an append. A write with O_TRUNC is a truncate and an append. A link that gives an

@@ -354,7 +354,7 @@ def run(*command: str) -> str:
         raise Denial(f"{command[0]} is not installed in the guest") from None
     printed = (done.stdout + done.stderr).decode(errors="replace").strip()
     if done.returncode:
-        kind = ContentRefused if done.returncode > 0 else Denial  # a signal ended it: that is no answer
+        kind = ContentRefused if done.returncode > 0 else Denial  # killed by a signal, it did not judge the contents
         raise kind(f"{os.path.basename(command[0])} failed ({done.returncode}): {without_usage(printed)}")
     return printed
 

@@ -79,8 +79,8 @@ def serve(script: str, end: socket.socket) -> None:
 
 class Libraries:
     """The modules that were imported before the fork. At exit, Python would free them, which takes longer than the
-    checker's work. So this class prevents that. ``status`` is the checker's exit code. It is None as long as Python
-    itself may still change the exit code."""
+    checker's work. So this class prevents that. ``status`` is the checker's exit code. Until Python itself can no
+    longer change the exit code, it is None."""
 
     def __init__(self) -> None:
         self.status: int | None = None

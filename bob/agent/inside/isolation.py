@@ -33,8 +33,8 @@ def prepare_isolation(count: int, uses_world: bool) -> None:
 
 
 def isolated(number: int, words: list[str]) -> list[str]:
-    """Return a command that runs the command ``words`` of a node in namespaces of its own. Whoever
-    kills the returned command kills all processes of the node."""
+    """Return a command that runs the command ``words`` of a node in namespaces of its own. If the returned command is
+    killed, all processes of the node die."""
     name = f"n{number}"
     others = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
     return ["setsid", *within_network(name), *others, "sh", f"{SCRIPT}-{number}", name, *words]

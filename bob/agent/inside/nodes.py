@@ -34,7 +34,7 @@ PAUSE_SECONDS = 1.0  # between two runs of it, on a clock that skips waits
 REAL_PAUSE_SECONDS = 0.1
 REAL_SECONDS_BEFORE = 3  # on the host, the late node waits for the others so long, although they may need it
 STARTING = 30.0  # seconds: the nodes may need this time before bob first asks whether they are ready
-STARTS = 2  # of the nodes for a check, at most
+STARTS = 2  # bob starts the nodes for a check so often, at most
 REAL_AGAIN_SECONDS = 5
 AGAIN_SECONDS = 20  # a cluster may take this time to heal what a check refuses; waiting is free on a virtual clock
 

@@ -262,7 +262,7 @@ def make_base(
                 with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
                     pass
             except OSError as error:
-                # msdos takes no name that begins with a dot. It has no transactions, which the file is for.
+                # msdos takes no name that begins with a dot. It lacks transactions, which the file is for.
                 if error.errno != errno.EINVAL:
                     raise
         with closing(Operations(ROOT)) as performer:

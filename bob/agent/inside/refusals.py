@@ -25,7 +25,7 @@ OF_CONTENTS = {
     errno.EBADMSG: "a file system with a wrong checksum (EFSBADCRC)",
     errno.EROFS: "a file system on an array that only starts for reading",
 }
-"""The errnos by which the kernel refuses contents. Each has a cause, with the place in the kernel's code."""
+"""The errnos with which the kernel refuses contents. Each has a cause, with the place in the kernel's code."""
 
 
 class LayerFailed(Denial):

@@ -70,7 +70,7 @@ def read_statx(answer: bytes) -> Statx:
 
 class FlagReader:
     """A reader of a file's flags: the flags of chattr(1), the project number, the extent sizes and the DOS attributes.
-    If the file system does not know one of these, the reader never asks for it again. So use a new reader for each file
+    If the file system lacks one of them, the reader never asks for it again. So use a new reader for each file
     system."""
 
     def __init__(self) -> None:

@@ -45,7 +45,7 @@ class WarmPython:
     ``within`` is a function that changes a command so that it runs in the root directory of the checker. bob waits up
     to ``seconds`` for the imports.
 
-    ``pid`` is None if the process could not be started. This is so if the script is not for Python, if Python is
+    If the process could not be started, ``pid`` is None. This is so if the script is not for Python, if Python is
     missing, or if an import takes too long or prints something. Then each check starts a new Python."""
 
     def __init__(

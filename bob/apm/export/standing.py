@@ -60,8 +60,8 @@ class ClauseCell:
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """A table of clauses of one form, such as orders. For orders of two changes, rows stand for kinds of the earlier
-    change, and columns for kinds of the later one. For durability, rows stand for calls, and columns for what a call
-    makes durable. Each of ``rows`` has a label and its cells."""
+    change, and columns for kinds of the later one. For durability, rows stand for calls, and columns for the things
+    that a call makes durable. Each of ``rows`` has a label and its cells."""
 
     title: str
     about: str

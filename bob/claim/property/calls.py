@@ -21,9 +21,9 @@ def covered(
     several: bool = False,
     own: bool = False,
 ) -> tuple[int, ...]:
-    """Return the numbers of the operations that ``call`` must make durable. The arguments select certain changes. A
-    selected change has one of these ``kinds``, and its relation to the call's target is one of ``relations`` (such as
-    "same file"). The target is the file or directory that the call syncs. If ``relations`` is empty, the relation does
+    """Return the numbers of the operations that ``call`` must make durable. The arguments select certain changes. The
+    kind of a selected change is in ``kinds``, and its relation to the call's target (such as "same file") is in
+    ``relations``. The target is the file or directory that the call syncs. If ``relations`` is empty, the relation does
     not matter.
 
     The result is empty if ``history`` does not end with the call, or if a crash may come before the call returns. An

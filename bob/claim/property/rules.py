@@ -59,8 +59,8 @@ class Property:
     blocks. ``kinds`` distinguish their changes further, such as a rename from a link. An empty field allows all. If
     ``kinds`` is not empty, atomicity and ordering are only about operations that make a single change.
 
-    ``relations`` restricts an ordering to pairs of changes that have one of these relations. It restricts durability to
-    changes that have one of these relations to the target of ``call``."""
+    ``relations`` restricts an ordering to pairs of changes with such a relation. It restricts durability to changes
+    with such a relation to the target of ``call``."""
 
     name: str
     family: str

@@ -19,10 +19,10 @@ class WriteCache:
     medium. ``where_pending`` says where a pending write was at the crash. ``why_legal`` explains why the whole state is
     legal.
 
-    ``durable_since`` returns when each write of a trace becomes durable (None if never). The *window* is the time in
-    which bob lets crashes happen. ``looks_back`` returns a time at or before the start of the window. A crash in the
-    window loses only writes whose ``durable_since`` is later than this time, or None. If ``one_disk_only`` is True, bob
-    raises an error for several disks. ``needs_flush`` says that no write without FUA is durable before a flush."""
+    ``durable_since`` returns when each write of a trace becomes durable (None if never). bob lets crashes happen in the
+    *window*. ``looks_back`` returns a time at or before the start of the window. A crash in the window loses only
+    writes whose ``durable_since`` is later than this time, or None. If ``one_disk_only`` is True, bob raises an error
+    for several disks. ``needs_flush`` says that no write without FUA is durable before a flush."""
 
     name: str
     words: str

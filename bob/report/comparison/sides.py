@@ -146,8 +146,8 @@ def answer_of(cell: Answer) -> SideAnswer:
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:
-    """Return a dictionary from titles to ``parts``, each of which has a title. Raise MalformedError if two parts have
-    the same title, since one would hide the other."""
+    """Return ``parts`` by their titles. Raise MalformedError if two parts have the same title, since one would hide the
+    other."""
     found: dict[str, T] = {}
     for part in parts:
         if part.title in found:
