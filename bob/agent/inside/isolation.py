@@ -8,7 +8,7 @@ import os
 
 from bob.agent.inside.devices import WORK, write_text
 from bob.agent.inside.mounts import ROOT, node_place
-from bob.agent.inside.world import HOME, WORLD
+from bob.agent.inside.world import WORLD
 
 NAMESPACES = "/run/netns"
 SCRIPT, MOUNTS = f"{WORK}/isolate", f"{WORK}/mounts"
@@ -50,14 +50,15 @@ def _places(number: int, uses_world: bool) -> list[str]:
 
 
 def _mounts(root: str) -> str:
-    """Return the node's mounts in the form of fstab(5). The folder /mnt is to become /tmp, with bob's own folder."""
+    """Return the node's mounts in the form of fstab(5). The folder /mnt is to become /tmp, with bob's own folder. That
+    is read-only, because a node may empty /tmp. The disk of the node is a mount below it, and stays writable."""
     work = f"{root}/mnt/{os.path.basename(WORK)}"
-    read_only = [(path.replace(WORK, work), options) for path, options in ((HOME, "bind,ro"), (ROOT, "rbind,ro"))]
+    below = ROOT.replace(WORK, work)
     lines = [
         f"node {root}/proc proc defaults",
         *(f"node {root}{folder} tmpfs mode=1777" for folder in (*TEMPORARY, "/mnt")),
-        f"{root}{WORK} {work} none rbind,X-mount.mkdir",
-        *(f"{path} {path} none {options}" for path, options in read_only),
+        f"{root}{WORK} {work} none rbind,ro,X-mount.mkdir",
+        f"{below} {below} none rbind,ro",
     ]
     return "".join(f"{line} 0 0\n" for line in lines)
 

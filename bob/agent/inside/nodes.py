@@ -27,6 +27,10 @@ MESSAGES = {
 }
 """The kernel's events, with filters, that show which packets the nodes and the client sent and got (0: no filter)."""
 
+LATE_PACKETS = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
+"""How many closed connections wait for late packets (TIME_WAIT). For some 60 s, a server could not have its port again,
+but after a crash no such connection is left. So each node's network has none."""
+
 LOGS, LAUNCHER, READY = f"{WORK}/nodes", f"{WORK}/launch", f"{WORK}/ready"
 UNAVAILABLE = 13  # the exit code of a client's script that gets no answer from the cluster
 ASK_SECONDS = 5  # one run of the script ``ready`` may take this time
@@ -64,7 +68,7 @@ def bring_up(count: int) -> None:
         run_anyhow(["modprobe", "-a", "veth", "bridge"], "")
     lines = []
     if not os.path.exists("/sys/class/net/br0"):
-        lines = ["link add br0 type bridge", "addr add 10.9.0.1/24 dev br0", "link set br0 up"]
+        lines = ["link set lo up", "link add br0 type bridge", "addr add 10.9.0.1/24 dev br0", "link set br0 up"]
     for number in range(count):
         name, device, address = f"n{number}", f"node{number}", f"10.9.0.{10 + number}"
         if os.path.exists(f"{NAMESPACES}/{name}"):
@@ -73,6 +77,7 @@ def bring_up(count: int) -> None:
         lines += [f"link add {name} type veth peer name {device} netns {name}", f"link set {name} master br0 up"]
         _ip([], lines)
         _ip(within_network(name), [f"addr add {address}/24 dev {device}", f"link set {device} up", "link set lo up"])
+        run_anyhow([*within_network(name), "sh", "-c", f"echo 0 >{LATE_PACKETS}"], "")
         lines = []
 
 
