@@ -42,6 +42,7 @@ class TuplesJob(CheckJob):
         super().__init__(case, place, output, request, progress)
         self._observed, self._behind = observed, behind
         self.known: Mapping[int, CheckerAnswer] = {}
+        self._taken_over: Mapping[int, CheckerAnswer] = {}
         self.looked = self.looked_at(case, observed, self.known_answers())
         self._is_on_host = False
 
@@ -49,6 +50,11 @@ class TuplesJob(CheckJob):
     def checked(self) -> list[tuple[int, Chosen]]:
         """The tuples that have an answer, each with the number of its outcome."""
         return [(place, one) for place, one in enumerate(self.tuples) if place in self.looked.answers]
+
+    @property
+    def in_guests(self) -> dict[int, CheckerAnswer]:
+        """The answers of the latest guests, without those that they found in ``known`` when they began."""
+        return {place: answer for place, answer in self.looked.answers.items() if place not in self._taken_over}
 
     def on_host(self, place: int) -> TupleCheck:
         """Return the check of the tuple at ``place``, as the host does it."""
@@ -73,6 +79,7 @@ class TuplesJob(CheckJob):
         return checks_of_window(self._case, self._request)
 
     def known_answers(self) -> CheckerAnswers[int]:
+        self._taken_over = self.known
         return CheckerAnswers(dict(self.known), len(self.known))
 
     def observe(self, agent: Agent, tell: StateSink) -> tuple[ProgramCase, Observations]:
@@ -113,7 +120,7 @@ def check_tuples(
             guests.progress.step(f"guests repeat {number:,} of {plural(len(found), 'check')}")
         do_with_program(guests, case, asked, jobs)
         for window, place in answers.repeated:
-            if (answer := window.looked.answers.get(place)) is not None:
+            if (answer := window.in_guests.get(place)) is not None:
                 in_guests[window, place] = answer
         if not answers.compare(in_guests):
             break

@@ -114,6 +114,7 @@ class Guests:
     checks: int = 0
     lost: str | None = None
     loses_alone: bool = False
+    loses_after: bytes | None = None  # guests are lost when they check a tuple after this output
     made: list[Any] = field(default_factory=list)
     no_host: str | None = "not here"  # why there are no sandboxes
     host: Callable[[int], int] = lambda code: code  # what becomes of the checker's exit code on the host
@@ -175,6 +176,8 @@ class Guests:
                 if self.alone >= 0:
                     answers.append(CheckerAnswer(0, files[self.alone].decode()))
                     continue
+                if one.output == self.loses_after:
+                    raise GONE
                 self.checks += 1
                 answers.append(answer(files, one.output))
                 self.made.append((*files, one.output))
@@ -339,3 +342,18 @@ def test_without_an_answer_from_a_guest_the_host_is_not_believed(
     subject, _easiest = judge(samples_subject(), looked, ())
     assert counts.possible > 0 == counts.checked
     assert subject.answer.verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("lost", [b"", TOLD])
+@pytest.mark.parametrize("host", [lambda code: code or 13, lambda _code: 0], ids=["refuses all", "accepts all"])
+def test_an_answer_of_the_host_never_counts_as_that_of_a_lost_guest(
+    guests: Guests, host: Callable[[int], int], lost: bytes, seed: int
+) -> None:
+    guests.no_host, guests.host, guests.loses_after = None, host, lost
+    looked, counts = explored(case_of(), seed=seed)
+    codes = {(*files(one, place), one.told): answer.code for one in looked for place, answer in one.answers.items()}
+    truth = {one: answer(one[:2], one[2]).code for one in codes}
+    shown = {answer(one[:2], one[2]).code for one in guests.made}
+    assert all(code == truth[one] or code in shown for one, code in codes.items())
+    assert (counts.repeated or 0) == len(guests.made)
