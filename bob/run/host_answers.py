@@ -52,13 +52,13 @@ class HostAnswers(Generic[K]):
     def compare(self, in_guests: Mapping[K, CheckerAnswer]) -> bool:
         """Compare the host's answers with those of guests. Return whether guests must check more states. If a guest
         refuses what the host accepted, guests check all states. If a guest accepts what the host refused, or refuses it
-        with another exit code, guests check all states that fail this way."""
+        in another way, guests check all states that fail this way."""
         before = len(self.repeated)
         for one, answer in in_guests.items():
             on_host = self._answers.get(one)
             if on_host is None or not on_host.is_judgement:
                 continue
-            if on_host.code == answer.code:
+            if _way(on_host) == _way(answer):
                 self._confirmed.add(_way(on_host))
             elif on_host.consequence is None:
                 ends = f"it ends with 0 on the host, and with {answer.code} in a guest"

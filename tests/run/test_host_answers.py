@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from collections.abc import Sequence
+
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bob.observe.observations import without_numbers
 from bob.program.answer import CheckerAnswer
 from bob.run.host_answers import OF_EACH_WAY, SAMPLED, SHARE, HostAnswers
 
@@ -14,6 +17,10 @@ HOST_CODES = st.sampled_from([0, 0, 10, 11, 13, 127, -9, None])
 
 def answers(codes: dict[int, int | None]) -> dict[int, CheckerAnswer]:
     return {one: CheckerAnswer(code, f"it ends with state {one}") for one, code in codes.items()}
+
+
+def in_words(codes: Sequence[tuple[int | None, str]]) -> dict[int, CheckerAnswer]:
+    return {one: CheckerAnswer(code, f"state {one} is {words}") for one, (code, words) in enumerate(codes)}
 
 
 def settled(host: HostAnswers[int], guests: dict[int, CheckerAnswer]) -> dict[int, CheckerAnswer]:
@@ -38,6 +45,22 @@ def test_what_fails_has_failed_in_a_guest_in_the_same_way(codes: list[tuple[int,
         assert answer.code == 0 or answer.code in refused
     if host.doubt is not None:
         assert not host.believed
+
+
+WORDED = st.tuples(CODES, st.sampled_from(["old", "lost"]))
+
+
+@given(st.lists(st.tuples(WORDED, WORDED), max_size=60), st.integers(0, 9))
+@example([((10, "old"), (10, "lost"))] * 3, 0)
+def test_what_fails_has_failed_in_a_guest_in_the_same_words(
+    both: list[tuple[tuple[int, str], tuple[int, str]]], seed: int
+) -> None:
+    host = HostAnswers(range(len(both)), in_words([of_host for _truth, of_host in both]), seed)
+    in_guests = settled(host, in_words([truth for truth, _host in both]))
+    shown = {(answer.code, without_numbers(answer.evidence)) for answer in in_guests.values()}
+    for answer in host.believed.values():
+        assert answer.code == 0 or (answer.code, without_numbers(answer.evidence)) in shown
+    assert set(host.believed) | set(in_guests) == set(range(len(both)))
 
 
 @given(st.lists(CODES, max_size=200), st.integers(0, 9))
