@@ -48,7 +48,7 @@ class Progress(Protocol):
     raises."""
 
     def step(self, text: str) -> None:
-        """Take a line for the user about a step, such as the build of an image or the start of a guest."""
+        """Tell the user in one line that a step begins, such as the build of an image or the start of a guest."""
 
     def planned(self, workloads: int, states: int) -> None:
         """Take the number of workloads, and the highest number of crash states that bob will try one by one."""

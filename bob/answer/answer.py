@@ -97,7 +97,8 @@ class Way:
 
     @property
     def behind_words(self) -> str:
-        """The nodes that are behind, in words. It is empty if the program is not a cluster."""
+        """A sentence that names the nodes with an old tree in the witness. It is empty if the program is not a
+        cluster."""
         if self.behind is None:
             return ""
         if not self.behind:

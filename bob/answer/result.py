@@ -288,8 +288,8 @@ class SubjectResult:
 
     @property
     def states(self) -> States:
-        """The number of explored states. If several answers use the same recorded workload, it counts only once, with
-        the most states that any of them explored."""
+        """The numbers of legal and explored states. If several answers use the same recorded workload, it counts only
+        once, with the most states that any of them explored."""
         recordings: dict[tuple[str, str], States] = {}
         for one in (one for answer in self.answers for one in answer.recordings):
             before = recordings.setdefault((one.name, one.finish), one.states)

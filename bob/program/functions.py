@@ -56,7 +56,8 @@ class ScriptMaker:
         return ProgramFile(name, "\n".join([_HEAD, *parts.values(), call]).encode(), True)
 
     def add(self, paths: Iterable[Path]) -> None:
-        """Add files and folders of the user, by the names that they have in the folder ``root`` or else alone."""
+        """Add files of the user, and all files in folders of the user. A folder keeps its name, but not the path above
+        it. Raises UsageError if a path does not exist."""
         for path in (one.resolve() for one in paths):
             if not path.exists():
                 raise UsageError(f"{path} does not exist", hint="files are modules, programs or data of the test")

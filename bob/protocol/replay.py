@@ -129,7 +129,7 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
     """Return the paths where two trees differ: ``after``, the tree that the program left when it ended without a crash,
     and the tree at the end of ``history``. A path differs if only one tree has it, or if the kind or the contents of
-    the file are different. A change that bob does not know has affected these paths."""
+    the file are different. Such a path was changed in a way that bob did not trace."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:

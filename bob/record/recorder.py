@@ -61,9 +61,10 @@ def put_program(agent: Agent, program: Program) -> None:
 
 
 def choose_start(agent: Agent, late: int = -1, *, alone: int = -1) -> None:
-    """Let the guest, from now on, start node number ``late`` after the other nodes, or all nodes together if it is -1.
-    If ``alone`` is not -1, only this node starts, and the cluster's script ``signature`` runs in place of the check.
-    The program under test must be a cluster, with all its nodes in this guest."""
+    """Choose which nodes the guest starts from now on: node number ``late`` after the other nodes, or all nodes
+    together if ``late`` is -1. If ``alone`` is not -1, only the node with this number starts, and the cluster's script
+    ``signature`` runs in place of the check. The program under test must be a cluster, with all its nodes in this
+    guest."""
     agent.ask("choose_start", timeout=RECORD_TIMEOUT, late=late, alone=alone)
 
 

@@ -42,7 +42,7 @@ def svg(grids: Sequence[NodeGrid], where: str) -> str:
 
 
 def told(grids: Sequence[NodeGrid]) -> str:
-    """Return the picture in words."""
+    """Return the picture in words: for each grid, the number of cells of each kind."""
     parts = []
     for grid in grids:
         cells = "".join(grid.rows)

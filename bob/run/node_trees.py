@@ -80,8 +80,8 @@ class NodeTrees:
         }
 
     def below(self, place: str, tree: int, chunks: int) -> dict[str, object]:
-        """Return the tree number ``tree`` below the path ``place``, as JSON (:class:`OutcomeTable`). Its contents have
-        numbers from ``chunks`` on."""
+        """Return the tree number ``tree``, moved below the path ``place``, as JSON (:class:`OutcomeTable`). ``chunks``
+        is added to the numbers of its contents."""
         found: dict[str, object] = {}
         for path, entry in json.loads(self.seen.findings.found[self.outcomes[tree]])["tree"].items():
             moved = dict(entry)

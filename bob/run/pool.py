@@ -69,8 +69,8 @@ class Job:
         self.states = 0
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        """Do the job. Return whether the guest can do another job afterwards. Raise GuestLost, AgentBroken or LostGuest
-        if the guest was lost."""
+        """Do the job. Return whether the guest can do another job afterwards. If the guest was lost, raise GuestLost,
+        AgentBroken or LostGuest."""
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:

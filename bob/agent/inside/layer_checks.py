@@ -19,8 +19,8 @@ NAME = "bobwrite"  # short enough for each file system
 
 
 def read_twice(path: str) -> str | None:
-    """Read the whole device twice, past the page cache. Return which read differs, or None. A piece that cannot be read
-    both times does not differ: a layer with checksums refuses a block that a crash tore."""
+    """Read the whole device twice, past the page cache. Return a sentence about the first piece that differs, or None.
+    A piece does not differ if it can be read neither time: a layer with checksums refuses a block that a crash tore."""
     size = sectors_of(path) * SECTOR
     before, now = mmap.mmap(-1, FORWARD), mmap.mmap(-1, BACKWARD)
     with opened(path, os.O_RDONLY | os.O_DIRECT) as fd:

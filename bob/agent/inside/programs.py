@@ -213,8 +213,8 @@ def run_or_refuse(name: str, seconds: float, *, beside_nodes: bool = False) -> N
 
 
 def own_machine() -> None:
-    """Note that this process is in a guest or a sandbox of bob's. Before, :func:`clear_scratch` empties no folder of
-    the machine, because the temporary files may be a user's."""
+    """Note that this process is in a guest or a sandbox of bob's. Without this note, :func:`clear_scratch` leaves the
+    machine's temporary files alone, because they may be a user's."""
     global owns_machine
     owns_machine = True
 

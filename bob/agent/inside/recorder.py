@@ -188,9 +188,9 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
     """Record the program's workload on a copy of the base image ``base``. Afterwards, wait until the disks are quiet.
     The reply is like that of :func:`record`. The timeline also has the returns of system calls that can write to a
     pipe: the program's output may report that data is durable. If the program is a cluster, the timeline also has the
-    packets between its nodes. The reply's blob ends with the workload's standard
-    output and strace's output, and ``told`` and ``calls`` are their lengths. ``pipe`` is the inode of the pipe that was
-    the workload's standard output."""
+    packets between its nodes. The reply's blob ends with the workload's standard output, of the length ``told``, and
+    strace's output, of the length ``calls``. ``pipe`` is the inode of the pipe that was the workload's standard
+    output."""
     del blob
     asked = ScriptsDocument(*work)
     events = {"raw_syscalls/sys_exit": TELLING, **(MESSAGES if subject_from(subject).nodes else {})}
