@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import re
@@ -33,7 +32,7 @@ from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.escape import REPLACEMENT, Raw, clean, markdown, markdown_code, tex
 from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS, cell_frame, matrix
 from bob.report.rows import TITLES, by_family, title
-from test_docs import between, code, text, words
+from test_docs import text, words
 from wording import sentence_with, text_with
 
 from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, named, result, sixteen, unmountable
@@ -397,7 +396,7 @@ def test_what_is_none_is_refused(text: object) -> None:
         counts.read(text)  # type: ignore[arg-type]
 
 
-# A run read again: bob.load, its table, and the long tables; and docs/results.md, which shows them
+# A run read again: bob.load, its table, and the long tables
 
 
 def saved(folder: Path, run: Result) -> Path:
@@ -528,23 +527,10 @@ def test_groups_are_neighbours_of_one_file_system() -> None:
     assert [fs for fs, _group in grouped(apart)] == ["ext4", "xfs", "ext4"]
 
 
-# docs/results.md against the code: its example, the formats, and the columns of the tables
+# docs/results.md against the code: the formats, and the columns of the tables
 
 
 PAGE = "docs/results.md"
-
-
-def test_the_example_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tmp_path / "bob-runs" / "first"
-    run.mkdir(parents=True)
-    (run / "result.json").write_text(json.dumps(to_json(sixteen())))
-    monkeypatch.chdir(tmp_path)
-    example = between(text(PAGE), "example")
-    [program], [expected] = code(example, "python"), code(example, "text")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(program, PAGE, "exec"), {})
-    assert printed.getvalue() == expected
 
 
 def test_the_formats_are_those_of_the_command() -> None:
