@@ -15,6 +15,7 @@ from bob.counts import Count
 from bob.crash.coverage import States
 from bob.observe.unknown_torn import TornCause
 from bob.program.answer import Consequence
+from bob.program.stack import SourceLine
 from bob.protocol.contrast import Explanation
 
 
@@ -32,11 +33,13 @@ class ClaimWords:
 
 @dataclass(frozen=True, slots=True)
 class CallWords:
-    """A system call in words; ``stack`` has its stack frames, innermost first."""
+    """A system call in words; ``stack`` has its stack frames, innermost first. ``source`` is the line of the program
+    that makes the call (None: not known)."""
 
     number: int
     words: str
     stack: tuple[str, ...]
+    source: SourceLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,14 @@ class ReliedOn:
     calls: tuple[CallWords, ...]
     trees: int
     kind: str = ""
+
+    @property
+    def first(self) -> CallWords | None:
+        """The call to look at first: the first one that is missing after the crash, or else the first one that is there
+        too early."""
+        calls = {call.number: call for call in self.calls}
+        numbers = (*self.explanation.missing, *self.explanation.there)
+        return next((calls[number] for number in numbers if number in calls), None)
 
 
 class Cross(StrEnum):
@@ -78,6 +89,9 @@ class Way:
     is the one that most trees lack. For clusters, ``behind`` has the nodes that are behind in the witness's crash
     (:mod:`bob.crash.tuples`); no explored crash of this kind has fewer of them. Otherwise it is None.
 
+    ``replay`` is the command that shows the witness again, for a shell in the directory where bob wrote the document.
+    Only documents of --json have it.
+
     For models, a state is a tree, and ``step`` names the kind of crash that first left such a tree
     (:class:`bob.apm.model_states.CrashStage`). ``crossed`` maps the name of each real file system to the :class:`Cross`
     of that file system on this way."""
@@ -94,6 +108,7 @@ class Way:
     step: str = ""
     crossed: Mapping[str, Cross] = field(default_factory=dict, hash=False)
     behind: tuple[int, ...] | None = None
+    replay: str = field(default="", compare=False)
 
     @property
     def behind_words(self) -> str:

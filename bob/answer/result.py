@@ -5,7 +5,7 @@ a property. Each *way* of an answer is one kind of crash state that breaks the c
 what is wrong."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from bob.answer.answer import Answer, ByRecording, ClaimWords, Cross, Way
@@ -220,7 +220,10 @@ class SubjectResult:
     of the kernel. Only a search has ``findings``. An outcome is what a mount of a crash state shows. To examine an
     outcome, bob runs the file system's checker and removes all files. ``examinable`` counts the outcomes, and
     ``examined`` counts those that bob examined. ``checks`` is set for programs, and ``model`` is set if the subject is
-    a model. ``stack`` names the layers (such as RAID) below the file system, and the disks that were lost."""
+    a model. ``stack`` names the layers (such as RAID) below the file system, and the disks that were lost.
+
+    ``seconds`` is the time that bob took to record a program on this file system, and to explore its crashes (host's
+    clock; None: unknown). Results that differ only in it are equal."""
 
     name: str
     fs: str = ""
@@ -238,6 +241,7 @@ class SubjectResult:
     notes: tuple[str, ...] = ()
     stack: str = ""
     tuples: ClusterTuples | None = None
+    seconds: float | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:

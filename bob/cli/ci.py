@@ -2,6 +2,7 @@
 expected verdicts. A verdict (such as HOLDS or FAILS) is about one property of one configuration."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from bob.answer.result import Result
@@ -11,6 +12,7 @@ from bob.cli.github import Level, annotate
 from bob.cli.output import console, deliver, is_stdout, write_text
 from bob.errors import Exit, UsageError
 from bob.options import Words, option
+from bob.program.stack import SourceLine
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, known_reasons, named_side, run_side
 from bob.report.junit import to_junit
@@ -155,10 +157,46 @@ def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) ->
         write_text(junit_file, to_junit(suites), "--junit")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]
     for level in Level:  # errors come first, since GitHub shows only ten annotations of each level
-        for other, suite, point in found:
-            if other is level:
-                lines = [line for line in point.details if line not in point.message][:_LINES]
-                annotate(level, f"{suite.name}: {point.name}", "\n".join([point.message, *lines]))
+        for one in _annotations((suite, point) for other, suite, point in found if other is level):
+            annotate(level, one.title, one.text, one.source)
+
+
+@dataclass(slots=True)
+class _Annotation:
+    """An annotation about all ``points`` that share its lines. ``command`` replays the witness of the first one."""
+
+    suite: str
+    points: list[str]
+    lines: tuple[str, ...]
+    command: str = ""
+    source: SourceLine | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.suite}: {', '.join(self.points)}"
+
+    @property
+    def text(self) -> str:
+        return "\n".join(filter(None, (*self.lines, self.command)))
+
+
+def _annotations(found: Iterable[tuple[Suite, Point]]) -> Iterable[_Annotation]:
+    """Return the annotations for points, each with its suite. A point about a program has one for each of its repairs,
+    at the repair's source line. A program often fails alike on several file systems, so these share annotations."""
+    made: dict[tuple[str, ...], _Annotation] = {}
+    for suite, point in found:
+        for repair in point.repairs:
+            # The message of a point often has the evidence of its first repair.
+            message = point.message if repair is point.repairs[0] or point.outcome is Outcome.UNKNOWN else ""
+            lines = (message, *(line for line in (repair.evidence, *repair.why) if line not in message))
+            place = "" if repair.source is None else repair.source.words
+            new = _Annotation(suite.name, [], lines, repair.replay, repair.source)
+            made.setdefault((suite.name, place, *lines), new).points.append(point.name)
+        if not point.repairs:
+            details = [line for line in point.details if line not in point.message]
+            shown = point.message, *details[:_LINES], *details[_LINES:][-1:]  # the last line is the command
+            made[suite.name, point.name, *shown] = _Annotation(suite.name, [point.name], shown)
+    return made.values()
 
 
 def _level(point: Point, *, is_wrong: bool) -> Level | None:

@@ -8,8 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bob.answer.document import to_json
-from bob.cli.output import console, is_stdout, paper, print_one, write_json, write_pages, write_text
+from bob.cli.output import console, document, is_stdout, paper, print_one, write_json, write_pages, write_text
 from bob.errors import UsageError
 from bob.report.columns import ShownColumn, columns_of
 from bob.report.junit import to_junit
@@ -108,7 +107,7 @@ def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
         from bob.report import vulnerability_tables as sheets
 
         return sheets.to_json(sheets.sheets_of([one.result for one in saved]))
-    documents = [to_json(one.result) for one in saved]
+    documents = [document(one.result, one.folder) for one in saved]
     return documents[0] if len(documents) == 1 else documents
 
 
@@ -161,6 +160,7 @@ def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
     called, since they take a while to load."""
     from bob.report import answer_pages, documents, page, protocol_drawing
     from bob.report import vulnerability_tables as sheets
+    from bob.report.programs_document import page_of_one
 
     one, results = saved[0], [each.result for each in saved]
     if wanted in PICTURES:
@@ -172,6 +172,8 @@ def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
         return page.to_html(_columns(saved)) if wanted == "html" else of_tables[wanted](_columns(saved))
     if wanted == "csv":
         return sheets.to_csv(results)
+    if kind is ResultKind.PROGRAM and wanted == "markdown":
+        return f"{page_of_one(one.result, one.folder)}\n{sheets.to_markdown(sheets.sheets_of(results))}"
     of_programs = {"markdown": sheets.to_markdown, "latex": sheets.to_latex, "html": sheets.to_html}
     return of_programs[wanted](sheets.sheets_of(results))
 

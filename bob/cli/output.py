@@ -22,6 +22,7 @@ from bob.cli.ending import drop
 from bob.errors import UsageError
 from bob.report.answers import print_answers
 from bob.report.programs import print_programs
+from bob.report.repair import with_commands
 from bob.report.table import print_result
 from bob.schema import encode
 
@@ -90,11 +91,16 @@ def paper(file: io.StringIO, width: int | None = None) -> Screen:
     return Screen(file=file, theme=THEME, highlight=False, markup=False, emoji=False, color_system=None, width=width)
 
 
+def document(result: Result, run: Path) -> dict[str, Any]:
+    """Return the document that --json writes about ``result``, whose witnesses are in ``run``."""
+    return to_json(with_commands(result, run))
+
+
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
     """Write ``result``, whose files are in ``run``, into ``json_file`` (if given). Print the result, unless the JSON
     goes to stdout."""
     if json_file is not None:
-        write_json(json_file, to_json(result))
+        write_json(json_file, document(result, run))
     if not is_stdout(json_file):
         print_one(console(), result, run)
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bob.answer.document import to_json
 from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest
 from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.display import watching
-from bob.cli.output import deliver, present
+from bob.cli.output import deliver, document, present
 from bob.cli.run_directories import telling_what_is_kept
 from bob.errors import Exit
 from bob.guest.capacity import check_device
@@ -94,7 +93,7 @@ def make_table(
             with telling_what_is_kept(verb, delivery.out):
                 done = [probe(wanted[0], delivery.out, progress)]
     if len(images) > 1:
-        documents = [to_json(result) for result, _run in done]
+        documents = [document(*one) for one in done]
         present(delivery.json_file, documents, lambda screen: _print(screen, images, done))
     else:
         deliver(*done[0], delivery.json_file)

@@ -14,6 +14,7 @@ from typing import TypeVar
 from bob.answer.answer import CallWords, ReliedOn
 from bob.judge.looked import AnsweredTrees, Looked, Unmade
 from bob.observe.observation import Node, Presence
+from bob.program.stack import source_line
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import (
     CallGroup,
@@ -201,11 +202,15 @@ class Reliances:
 
     def _told(self, effects: Effects, explanation: Explanation, trees: int, told_by: int | None) -> ReliedOn:
         numbers = sorted({*explanation.missing, *explanation.there})
-        calls = tuple(CallWords(one, effects.words.get(one, ""), self._calls[one].stack) for one in numbers)
+        calls = tuple(self._call(one, effects) for one in numbers)
         sentence = explanation.sentence(effects.words)
         # The calls that are in fact missing may be others than those in the explanation.
         kind = "" if explanation.beside else kind_of(explanation, effects, told_by)
         return ReliedOn(explanation, sentence, calls, trees, kind)
+
+    def _call(self, number: int, effects: Effects) -> CallWords:
+        stack = self._calls[number].stack
+        return CallWords(number, effects.words.get(number, ""), stack, source_line(stack))
 
 
 def calls_with_effects(

@@ -75,6 +75,4 @@ def statics(harms: Iterable[Way]) -> Statics:
 
 
 def _place(relied: ReliedOn) -> str:
-    first = (*relied.explanation.missing, *relied.explanation.there)[0]
-    words = {call.number: call.words for call in relied.calls}
-    return place_of(words.get(first, ""))
+    return place_of(relied.first.words if relied.first else "")

@@ -8,7 +8,7 @@ away."""
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from bob.program.binary import MAGIC, Binary
@@ -33,10 +33,40 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
     return tuple(stack)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of a program's source. ``file`` is the name of the file, without directories, and ``function`` is the
+    function that the line is in."""
+
+    file: str
+    line: int
+    function: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
 def caller(stack: Sequence[str]) -> str:
     """Return the innermost function of ``stack`` that has a name and is not in a system library. The function comes
     with its source line, if known, and otherwise with its file. Return "" if no frame has such a function, or if an
     interpreter made the call."""
+    found = _calling(stack)
+    if found is None:
+        return ""
+    return f"{_without_parameters(found['symbol'])} in {found['line'] or posixpath.basename(found['file'])}"
+
+
+def source_line(stack: Sequence[str]) -> SourceLine | None:
+    """Return the source line of the frame that :func:`caller` names, or None if the line is not known."""
+    found = _calling(stack)
+    if found is None or not found["line"]:
+        return None
+    file, _, line = found["line"].rpartition(":")
+    return SourceLine(file, int(line), _without_parameters(found["symbol"]))
+
+
+def _calling(stack: Sequence[str]) -> re.Match[str] | None:
     for frame in stack:
         found = _FRAME.fullmatch(frame)
         if found is None:
@@ -45,10 +75,10 @@ def caller(stack: Sequence[str]) -> str:
         if PLUMBING.match(file):
             continue
         if INTERPRETERS.match(file):
-            return ""
+            return None
         if found["symbol"]:
-            return f"{_without_parameters(found['symbol'])} in {found['line'] or file}"
-    return ""
+            return found
+    return None
 
 
 def function_of(frame: str) -> tuple[str, str]:

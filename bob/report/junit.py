@@ -44,6 +44,8 @@ def _suite(suite: Suite) -> ElementTree.Element:
 
 def _case(suite: Suite, point: Point) -> ElementTree.Element:
     made = ElementTree.Element("testcase", classname=_line(suite.name), name=_line(point.name))
+    if point.seconds is not None:
+        made.set("time", f"{point.seconds:g}")
     if tag := _TAGS.get(point.outcome):
         why = ElementTree.SubElement(made, tag, message=_line(point.message))
         if tag != "skipped":

@@ -19,6 +19,7 @@ from bob.report.comparison.words import BETTER, WORSE, command, evidence, says
 from bob.report.counts import explored, of_model
 from bob.report.nearby import witness_command
 from bob.report.programs import seen
+from bob.report.repair import Repair, repair_of
 from bob.report.rows import cells
 from bob.report.table import seconds_between
 from bob.text import plural
@@ -38,13 +39,17 @@ class Outcome(StrEnum):
 class Point:
     """The answer to one question. ``message`` says why the point did not pass. ``details`` are lines about it. If there
     is a witness (a file about one crash that shows a violation), the last line is the command that shows this violation
-    again. ``is_better`` says that the point FAILED only because less is broken than expected."""
+    again. ``is_better`` says that the point FAILED only because less is broken than expected. If the point is about a
+    program, ``repairs`` say for each way in which it fails what to repair. ``seconds`` is the time that bob took for
+    this point alone (None: unknown). Properties have none, since bob judges all of them on the same crash states."""
 
     name: str
     outcome: Outcome
     message: str = ""
     details: tuple[str, ...] = ()
     is_better: bool = False
+    repairs: tuple[Repair, ...] = ()
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,8 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
     points = tuple(_program(subject, folder) for subject in result.subjects)
     notes = tuple(f"{subject.title}: {note}" for subject in result.subjects for note in subject.notes)
     kernel = result.environment.kernel
-    return (Suite(result.program_name, points, about=(("kernel", kernel),) if kernel else (), notes=notes),)
+    about = (("kernel", kernel),) if kernel else ()
+    return (Suite(result.program_name, points, result.run.started, _seconds(result.run), about, notes),)
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
@@ -178,10 +184,12 @@ def _compared(comparison: Comparison, cell: Cell) -> Point:
     now = f"found: {says(cell.b)}" if cell.b is not None else ""
     is_better = cell.kind is Kind.NO_LONGER_FAILS
     side, answer = (comparison.a, cell.a) if is_better else (comparison.b, cell.b)
-    details = _lines([was, now, evidence(answer) or "", command(side, answer)])
+    repairs = () if answer is None or answer.cell is None else _repairs(answer.cell, side.folder)
+    why = (line for one in repairs for line in one.why)
+    details = _lines([was, now, evidence(answer) or "", *why, command(side, answer)])
     match cell.kind:
         case Kind.NEWLY_FAILS:
-            return Point(cell.name, Outcome.FAILED, f"{WORSE}: {evidence(cell.b) or now}", details)
+            return Point(cell.name, Outcome.FAILED, f"{WORSE}: {evidence(cell.b) or now}", details, repairs=repairs)
         case Kind.NO_LONGER_FAILS:
             return Point(cell.name, Outcome.FAILED, f"{BETTER}: {now}", details, is_better=True)
         case Kind.ONLY_A:
@@ -196,6 +204,10 @@ def _compared(comparison: Comparison, cell: Cell) -> Point:
     assert cell.b is not None
     outcome = Outcome.SKIPPED if cell.b.said is Said.SKIPPED else Outcome.PASSED
     return Point(cell.name, outcome, now if outcome is Outcome.SKIPPED else "", details)
+
+
+def _repairs(answer: Answer, folder: Path) -> tuple[Repair, ...]:
+    return tuple(repair_of(way, folder) for way in answer.ways if way.consequence is not None)
 
 
 def _not_expected(cell: Answer) -> Point:
@@ -217,6 +229,8 @@ def _expectation(answer: Answer, folder: Path) -> Point:
 def _ways(answer: Answer, folder: Path) -> Iterator[str]:
     for way in answer.ways:
         yield f"{way.evidence}, in {plural(way.states, 'crash state')}"
+        if way.consequence is not None:
+            yield from repair_of(way, folder).why
         yield witness_command(folder, way.witness)
 
 
@@ -227,14 +241,20 @@ def _program(subject: SubjectResult, folder: Path) -> Point:
     answer, model, name = subject.answer, subject.model, subject.title
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]
-        return _judged(answer, name, "the program is vulnerable", details)
+        return _of_subject(subject, folder, details)
     trees = 0 if subject.checks is None else subject.checks.trees
     details = [f"{plural(model.tried, 'state')}, {of_model(model)}; {plural(trees, 'tree')}"]
-    details += [f"{way.evidence}, in {plural(way.trees, 'tree')}" for way in answer.ways]
+    for way in answer.ways:
+        details += [f"{way.evidence}, in {plural(way.trees, 'tree')}", *repair_of(way, folder).why]
     details += [missed.words for missed in model.missed]
     if wrong := [missed.words for missed in model.missed if missed.is_wrong]:
         return Point(name, Outcome.FAILED, wrong[0], _lines(details))
-    return _judged(answer, name, "the program is vulnerable", details)
+    return _of_subject(subject, folder, details)
+
+
+def _of_subject(subject: SubjectResult, folder: Path, details: Iterable[str]) -> Point:
+    point = _judged(subject.answer, subject.title, "the program is vulnerable", details)
+    return replace(point, repairs=_repairs(subject.answer, folder), seconds=subject.seconds)
 
 
 def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:

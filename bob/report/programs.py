@@ -10,15 +10,14 @@ from bob.answer.answer import Way
 from bob.answer.result import Allowed, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.judge.modelled import Change
-from bob.judge.statics import told_once
 from bob.report.counts import explored, of_model
 from bob.report.lines import print_command, print_indented, print_title
 from bob.report.nearby import nearby
+from bob.report.repair import repair_of
 from bob.report.rows import style
 from bob.text import plural
 
 SAFE_MEANS = "safe: the checker accepts every explored crash state. This is not a proof."
-MOST_RELIED_ON = 3  # printed reasons of each vulnerability; result.json has all reasons
 
 
 def print_programs(console: Console, result: Result, run: Path) -> None:
@@ -125,15 +124,12 @@ def _print_way(console: Console, way: Way, where: str) -> None:
 
 
 def _print_why(console: Console, way: Way) -> None:
-    said = f"last output before it: {way.last_output}" if way.last_output else "the program had not written any output"
-    print_indented(console, said, 6, "bob.dim")
-    if way.behind_words:
-        print_indented(console, way.behind_words, 6)
-    reasons = told_once(way.relied_on)
-    for relied, times in reasons[:MOST_RELIED_ON]:
-        kind = f"   {relied.kind}" if relied.kind else ""
-        several = f"   for each of {times} such calls" if times > 1 else ""
-        print_indented(console, Text.assemble(relied.sentence, (kind + several, "bob.dim")), 6)
-    more = len(reasons) - MOST_RELIED_ON
-    if more > 0:
-        print_indented(console, f"and {plural(more, 'other reason')}: result.json has them", 6, "bob.dim")
+    found = repair_of(way, Path())
+    print_indented(console, found.moment, 6, "bob.dim")
+    if found.behind:
+        print_indented(console, found.behind, 6)
+    for one in found.relied_on:
+        beside = "".join(f"   {said}" for said in one.beside)
+        print_indented(console, Text.assemble(one.sentence, (beside, "bob.dim")), 6)
+    if found.more:
+        print_indented(console, found.more, 6, "bob.dim")

@@ -1,19 +1,20 @@
-"""A page in Markdown about programs on file systems. Its table has a row for each program and a column for each file
-system; a × means that the program is vulnerable. Below the table are the reasons for each ×. A program may be recorded
-at several *paces*: at full speed (undisturbed), or slowed down. A *witness* is a file about one crash state that the
-program does not survive."""
+"""Pages in Markdown about programs on file systems: one about many programs, and one about a single program. The first
+has a table with a row for each program and a column for each file system; a × means that the program is vulnerable.
+Below the table are the reasons for each ×. A program may be recorded at several *paces*: at full speed (undisturbed),
+or slowed down. A *witness* is a file about one crash state that the program does not survive."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
 
 from bob.answer.answer import Answer
 from bob.answer.result import AskedProgram, Result, SubjectResult
 from bob.claim.verdict import Verdict
-from bob.judge.statics import told_once
 from bob.program.answer import Consequence
 from bob.program.program import Pace
-from bob.report.escape import markdown
-from bob.report.programs import MOST_RELIED_ON
+from bob.report.counts import of_model
+from bob.report.escape import markdown, markdown_code
 from bob.report.promises import is_left_open, left_open
+from bob.report.repair import Repair, repair_of
 from bob.text import compact, plural
 
 _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
@@ -41,8 +42,18 @@ def page(programs: Sequence[Result], configurations: Sequence[str], folder: str)
         for answers in columns:
             known: set[tuple[Consequence | None, str]] = set()
             for subject in answers.values():
-                lines += _entry(subject, folder, known)
+                lines += _entry(subject, Path(folder), known, _relied_on)
                 known |= {(way.consequence, way.evidence) for way in subject.answer.ways}
+    return "\n".join(lines) + "\n"
+
+
+def page_of_one(result: Result, folder: Path) -> str:
+    """Return the page about the program of ``result``: its answers, and what to repair. ``folder`` has the
+    witnesses."""
+    kernel = result.environment.kernel
+    lines = [f"# {markdown(result.program_name)} after a crash{f', on Linux {markdown(kernel)}' if kernel else ''}", ""]
+    for subject in result.subjects:
+        lines += _entry(subject, folder, frozenset(), _all_of)
     return "\n".join(lines) + "\n"
 
 
@@ -83,29 +94,51 @@ def _verdict(answer: Answer) -> str:
     return f"× {', '.join(sorted({way.consequence.words for way in answer.ways if way.consequence is not None}))}"
 
 
-def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
+def _entry(
+    subject: SubjectResult,
+    folder: Path,
+    known: Set[tuple[Consequence | None, str]],
+    told: Callable[[Repair], Iterator[str]],
+) -> list[str]:
     """Return the lines about one answer. A page shows the answers for several paces one after the other. ``known`` has
     the ways to break the program that an earlier answer has shown already. The lines give only the number of these
-    ways."""
-    answer, checks = subject.answer, subject.checks
-    assert checks is not None
-    explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"
-    seen = f"{explored}, {checks.trees} outcomes, {checks.runs} checks"
-    if answer.verdict is not Verdict.FAILS:
-        reason = f": {markdown(answer.reason)}" if answer.reason else " as far as explored"
-        return [f"- **{subject.name}**: {_MARKS[answer.verdict]}{reason} ({seen})"]
+    ways. ``told`` yields the lines about each other way."""
+    answer, seen = subject.answer, _seen(subject)
     new = [way for way in answer.ways if (way.consequence, way.evidence) not in known]
-    again = len(answer.ways) - len(new)
-    as_above = f", {again if new else 'all'} of them as above" if again else ""
-    lines = [f"- **{subject.name}**: × {len(answer.ways)}{as_above} ({seen})"]
+    if answer.verdict is Verdict.FAILS:
+        again = len(answer.ways) - len(new)
+        as_above = f", {again if new else 'all'} of them as above" if again else ""
+        lines = [f"- **{subject.title}**: × {len(answer.ways)}{as_above} ({seen})"]
+    else:
+        reason = f": {markdown(answer.reason)}" if answer.reason else " as far as explored"
+        lines = [f"- **{subject.title}**: {_MARKS[answer.verdict]}{reason} ({seen})"]
     for way in new:
-        lines.append(f"  - {markdown(way.evidence)}, in {compact(way.states)} crash states")
-        reasons = told_once(way.relied_on)
-        for relied, times in reasons[:MOST_RELIED_ON]:
-            several = f", for each of {times} such calls" if times > 1 else ""
-            lines.append(f"    - {markdown(relied.sentence)}{several}")
-        if (more := len(reasons) - MOST_RELIED_ON) > 0:
-            lines.append(f"    - and {plural(more, 'other reason')}: apps.json.xz has them")
-        if way.witness:
-            lines.append(f"    - `bob replay {folder}/{way.witness}`")
+        count = f"{compact(way.states)} crash states" if subject.model is None else plural(way.trees, "tree")
+        lines.append(f"  - {markdown(way.evidence)}, in {count}")
+        lines += (f"    - {line}" for line in told(repair_of(way, folder)))
     return lines
+
+
+def _seen(subject: SubjectResult) -> str:
+    answer, checks, model = subject.answer, subject.checks, subject.model
+    assert checks is not None
+    if model is not None:
+        return f"{plural(model.tried, 'state')}, {of_model(model)}; {plural(checks.trees, 'tree')}"
+    explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"
+    return f"{explored}, {checks.trees} outcomes, {checks.runs} checks"
+
+
+def _relied_on(repair: Repair) -> Iterator[str]:
+    for one in repair.relied_on:
+        several = f", for each of {one.times} such calls" if one.times > 1 else ""
+        yield f"{markdown(one.sentence)}{several}"
+    if repair.others:
+        yield f"and {plural(repair.others, 'other reason')}: apps.json.xz has them"
+    if repair.replay:
+        yield markdown_code(repair.replay)
+
+
+def _all_of(repair: Repair) -> Iterator[str]:
+    yield from map(markdown, repair.why)
+    if repair.replay:
+        yield markdown_code(repair.replay)

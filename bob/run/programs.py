@@ -6,7 +6,8 @@ like any workload. The checker gets the tree after a crash, and the output befor
 such pair. It also runs the checker on a sample of other crash states with the same tree."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -163,7 +164,8 @@ def _tried_here(program: Program, asked: AskedOfProgram, run: RunDirectory, imag
             tried.save()
         with timed(work, progress) as watcher:
             for number in cases:
-                tried.explore(number, watcher)
+                with tried.spending(number):
+                    tried.explore(number, watcher)
         run.note(finished=(finished := now()))
         return tried.save(finished)
 
@@ -174,7 +176,9 @@ class _ProgramRun:
     this recording. Without models, or if another part of the run asks them, ``held`` is None.
 
     ``modelled`` are the answers of the models, before bob compares them with the trees of file systems. ``by_models``
-    are the same answers after that comparison. ``asked`` has the request for each recording, by its number."""
+    are the same answers after that comparison. ``asked`` has the request for each recording, by its number. ``frames``
+    are the calls with their stack frames (None: not yet known). ``spent`` has the seconds that each recording took,
+    with the exploration of its crashes (host's clock)."""
 
     program: Program
     asked: Mapping[int, ProbeRequest]
@@ -189,41 +193,58 @@ class _ProgramRun:
     steps: dict[int, tuple[DiagramStep, ...]] = field(default_factory=dict)
     modelled: list[ModelAnswer] = field(default_factory=list)
     by_models: list[SubjectResult] = field(default_factory=list)
+    frames: Sequence[SystemCall] | None = None
+    spent: dict[str, float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spent = dict(self.run.about().get("spent", {}))
+
+    @contextmanager
+    def spending(self, number: int) -> Iterator[None]:
+        """Add the time of the with block to what the recording with this number has taken, also in earlier sessions."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent[str(number)] = round(self.spent.get(str(number), 0.0) + time.monotonic() - began, 3)
+            self.run.note(spent=self.spent)
 
     def record(self) -> None:
         """Record the program on each configuration, and try its checker there. If the program fails only when it is
         slowed down, its answer at this pace is "unknown", with the reason. Raise UsageError if the program fails at
         full speed. Also raise it if the program fails in the recording that the models need."""
-        frames: Sequence[SystemCall] | None = None
-        began, done = time.monotonic(), 0
-        for number, request in self.asked.items():
+        began = time.monotonic()
+        for done, (number, request) in enumerate(self.asked.items()):
             if done:
                 each = (time.monotonic() - began) / done
                 self.guests.progress.step(self._left(done, each))
-            done += 1
-            folder = self.run.folder(number, self.program)
-            if (earlier := self.run.refusal(folder)) is not None:
-                self.results[number] = _not_at_this_pace(request, earlier.reason)
-                continue
-            try:
-                case = kept_case(self.program, request, self.run, number)
-                if case is None:
-                    like = next(iter(self.cases.values()), None)
-                    case = record_program_run(
-                        self.guests, self.program, request, self.run, number, stores=bool(self.models), like=like
-                    )
-                case = case if self.program.has_checker else self._by_moments(case, folder)
-                if not (folder / _TRUSTED).is_file():
-                    validate_checker(self.guests, case)
-                    write_document(folder / _TRUSTED, {"recorded": checksum_in(folder / "recorded.json")})
-            except UsageError as refused:
-                if request.pace is Pace.UNDISTURBED or number == self.held:
-                    raise
-                self.run.save_refusal(folder, RefusedWorkload.of(self.program, refused.message))
-                self.results[number] = _not_at_this_pace(request, refused.message)
-            else:
-                frames = self._frames(case) if frames is None else frames
-                self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
+            with self.spending(number):
+                self._record(number, request)
+
+    def _record(self, number: int, request: ProbeRequest) -> None:
+        folder = self.run.folder(number, self.program)
+        if (earlier := self.run.refusal(folder)) is not None:
+            self.results[number] = _not_at_this_pace(request, earlier.reason)
+            return
+        try:
+            case = kept_case(self.program, request, self.run, number)
+            if case is None:
+                like = next(iter(self.cases.values()), None)
+                case = record_program_run(
+                    self.guests, self.program, request, self.run, number, stores=bool(self.models), like=like
+                )
+            case = case if self.program.has_checker else self._by_moments(case, folder)
+            if not (folder / _TRUSTED).is_file():
+                validate_checker(self.guests, case)
+                write_document(folder / _TRUSTED, {"recorded": checksum_in(folder / "recorded.json")})
+        except UsageError as refused:
+            if request.pace is Pace.UNDISTURBED or number == self.held:
+                raise
+            self.run.save_refusal(folder, RefusedWorkload.of(self.program, refused.message))
+            self.results[number] = _not_at_this_pace(request, refused.message)
+        else:
+            self.frames = self._frames(case) if self.frames is None else self.frames
+            self.cases[number] = replace(case, transcript=case.transcript.with_frames(self.frames))
 
     def _left(self, done: int, each: float) -> str:
         """Return what is left in words, after ``done`` recordings of ``each`` seconds."""
@@ -311,7 +332,8 @@ class _ProgramRun:
     def save(self, finished: str = "") -> Result:
         """Write the result so far into the run directory, and return it. ``finished`` is the time when the run ended,
         or empty if the run goes on."""
-        subjects = [*(self.results[number] for number in sorted(self.results)), *self.by_models]
+        timed_ones = (replace(one, seconds=self.spent.get(str(n))) for n, one in sorted(self.results.items()))
+        subjects = [*timed_ones, *self.by_models]
         protocols = [Protocol(case.name, self.steps[n]) for n, case in self.cases.items() if self.steps.get(n)]
         program, first = self.program, next(iter(self.asked.values()))
         asked = AskedProgram(program.name, program.about, program.digest, program.must_fail)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bob.cli.called import VARIABLE, as_called
+from bob.cli.called import as_called
+from bob.report.nearby import CALLED_AS
 
 from .stand_in import Bob
 
@@ -25,16 +26,16 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_commands_and_nothing_else(monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(CALLED_AS, raising=False)
     assert as_called(text) == text
-    monkeypatch.setenv(VARIABLE, "../my/run")
+    monkeypatch.setenv(CALLED_AS, "../my/run")
     assert as_called(text) == said
-    monkeypatch.setenv(VARIABLE, "a folder/run")
+    monkeypatch.setenv(CALLED_AS, "a folder/run")
     assert as_called("bob doctor") == "'a folder/run' doctor"
 
 
 def test_results_and_errors(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "./run")
+    monkeypatch.setenv(CALLED_AS, "./run")
     assert "hint: ./run image" in bob("image", "bild").err or "./run" in bob("show", "nowhere").err
     assert "./run app ./my --fs ext4" in bob("app", "new", "my").out
 

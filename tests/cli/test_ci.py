@@ -19,7 +19,7 @@ import pytest
 from inline_snapshot import snapshot
 from packaging.specifiers import SpecifierSet
 
-from bob.answer.answer import Way
+from bob.answer.answer import CallWords, ReliedOn, Way
 from bob.answer.document import from_json, to_json
 from bob.answer.result import Result
 from bob.catalogue.request import CheckPlace
@@ -27,6 +27,10 @@ from bob.claim.verdict import Verdict
 from bob.cli.output import write_json
 from bob.documents import opened
 from bob.errors import GuestError, UsageError
+from bob.program.answer import Consequence
+from bob.program.stack import SourceLine
+from bob.protocol.contrast import Explanation, Reliance
+from samples_of_programs import file_system, of_program, way
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
@@ -182,7 +186,7 @@ def test_exit_codes(
     ended = bob(*command, "--expect", "table", "--json", "found.json")
     assert ended.code == code
     assert ended.out.splitlines()[-1] == told
-    assert opened(Path("found.json").read_bytes()) == to_json(work.result)
+    assert from_json(opened(Path("found.json").read_bytes())) == work.result
 
 
 def with_verdicts(**verdicts: Verdict) -> Result:
@@ -415,7 +419,7 @@ def test_a_document_on_stdout_stays_one(bob: Bob, work: Work) -> None:
     put_with("table", append_any=HOLDS)
     work.result = result(unknown=False)
     ended = bob(*PROBE, "--expect", "table", "--json", "-")
-    assert opened(ended.out.encode()) == to_json(work.result)
+    assert from_json(opened(ended.out.encode())) == work.result
     assert text_with(ended.err.splitlines()[-1], 2, 1) == snapshot("2 cells expected by table: 1 worse, 1 as expected")
 
 
@@ -500,6 +504,81 @@ def test_letters_that_mean_something_to_github(bob: Bob, work: Work) -> None:
     work.result = replace(made, subjects=(replace(column, answers=cells),))
     [line] = annotations(bob(*PROBE).err)
     assert line.startswith("::warning title=a%2C b%3A 5%25%3A append-any::50 %25%0D%0A::error::no")
+
+
+CALL = CallWords(3, "kv: rename /kv.tmp to /kv (replace in kv.c:20)", (), SourceLine("kv.c", 20, "replace"))
+OTHER_CALL = CallWords(4, "kv: append 3 bytes at 0 of /kv.tmp", ())
+RELIED = (
+    ReliedOn(Explanation(Reliance.DURABLE, (4,)), f"must be durable by then: ‘{OTHER_CALL.words}’", (OTHER_CALL,), 2),
+    ReliedOn(Explanation(Reliance.DURABLE, (3,)), f"must be durable by then: ‘{CALL.words}’", (CALL,), 2),
+)
+REPAIRED = way(
+    Consequence.LOST, "saved was told, and it is gone", 5, 2, b"saved\n", witness="witnesses/1.json", relied_on=RELIED
+)
+KV = ("app", "replace-mv", "--fs", "ext4", "--fs", "xfs", "--pace", "undisturbed", "--quiet")
+
+
+@pytest.fixture
+def vulnerable(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """bob app answers that a program is vulnerable on ext4 and on xfs, in the same way."""
+    both = (file_system(name, FAILS, (REPAIRED,)) for name in ("ext4", "xfs"))
+    found = of_program("kv", "a store", *(replace(one, seconds=12.25) for one in both))
+    monkeypatch.setattr("bob.run.programs.try_program", lambda *_asked, **_more: (found, Path("run")))
+    return found
+
+
+def repository(*files: str) -> None:
+    """A repository of git in the current directory, with these files."""
+    for file in files:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text("")
+    subprocess.run(["git", "init", "-q"], check=True)
+    subprocess.run(["git", "add", "-f", *files], check=True)
+
+
+@pytest.mark.usefixtures("github", "vulnerable")
+def test_a_repair_is_annotated_once_at_its_source_line(bob: Bob) -> None:
+    [unplaced] = annotations(bob(*KV).err)  # not in a repository
+    repository("deep/src/kv.c", "deep/src/not-kv.c", "other")
+    [error] = annotations(bob(*KV).err)
+    assert error.startswith("::error file=deep/src/kv.c,line=20,title=kv%3A ext4%2C xfs::saved was told")
+    assert unplaced == error.replace("file=deep/src/kv.c,line=20,", "")
+    told = error.split("::")[-1].split("%0A")
+    assert {line for one in RELIED for line in [one.sentence]} < set(told)
+    assert told[-1] == "bob replay run/witnesses/1.json"
+    repository("another/kv.c")  # now bob cannot tell which one it is
+    assert annotations(bob(*KV).err) == [unplaced]
+
+
+@pytest.mark.usefixtures("vulnerable")
+def test_the_repair_is_in_every_format(bob: Bob, vulnerable: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOB_CALLED_AS", "./run")
+    assert bob(*KV, "--junit", "report.xml", "--json", "found.json").code == 1
+    Path("run").mkdir()
+    write_json(Path("run/result.json"), to_json(vulnerable))
+    bob("show", "run", "--output", "summary.md")
+    case, _other = Xml.parse("report.xml").getroot().iter("testcase")
+    assert case.attrib["time"] == "12.25"
+    junit = case.findtext("failure") or ""
+    markdown = re.sub(r"\\(.)", r"\1", Path("summary.md").read_text())
+    document = Path("found.json").read_text()
+    for text in (junit, markdown, json.dumps(json.loads(document), ensure_ascii=False)):
+        for said in (
+            REPAIRED.evidence,
+            *(one.sentence for one in RELIED),
+            CALL.words,
+            "./run replay run/witnesses/1.json",
+        ):
+            assert said in text
+    for text in (junit, markdown):
+        assert "last output before it: saved" in text
+    [place, *_others] = [
+        call["source"]
+        for one in json.loads(document)["subjects"][0]["answers"][0]["ways"][0]["relied_on"]
+        for call in one["calls"]
+        if "source" in call
+    ]
+    assert place == {"file": "kv.c", "line": 20, "function": "replace"}
 
 
 # The steps of docs/results.md
@@ -607,7 +686,8 @@ def test_the_action_takes_what_its_steps_take() -> None:
     text = (ROOT / "docs/ci/action.yml").read_text()
     inputs = set(re.findall(r"^  (\w+):\n    description", text.partition("outputs:")[0], flags=re.M))
     assert set(re.findall(r"inputs\.(\w+)", text)) == inputs == {"arguments", "out", "junit"}
-    assert set(re.findall(r"\$\{?(BOB_\w+)", text)) == set(re.findall(r"^        (BOB_\w+):", text, flags=re.M))
+    read = {"BOB_CALLED_AS", *re.findall(r"\$\{?(BOB_\w+)", text)}  # the first one by ./run
+    assert read == set(re.findall(r"^        (BOB_\w+):", text, flags=re.M))
     assert "${{" not in "".join(steps()), "what a caller says must not become a part of a script"
     page = (ROOT / "docs/results.md").read_text()
     assert set(re.findall(r"steps\.bob\.outputs\.(\w+)", page)) <= set(

@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 from inline_snapshot import snapshot
 
-from bob.answer.document import to_json
+from bob.answer.document import from_json, to_json
 from bob.cli.formats import ENDINGS
+from bob.cli.output import document
 from bob.documents import opened
 from bob.report.answer_pages import pages as programs_pages
 from bob.report.answer_pages import to_html as programs_to_html
@@ -93,7 +94,12 @@ def test_json_is_the_result_document(bob: Bob, run: Path) -> None:
     text = bob("show", "here", "--format", "json").out
 
     assert text == bob("show", "here", "--json", "-").out
-    assert opened(text.encode()) == to_json(result()) == opened((run / "result.json").read_bytes())
+    assert opened(text.encode()) == document(result(), run)
+    assert from_json(opened(text.encode())) == from_json(opened((run / "result.json").read_bytes())) == result()
+    [replayed, *_others] = [
+        way["replay"] for one in document(result(), run)["subjects"][0]["answers"] for way in one.get("ways", ())
+    ]
+    assert replayed == "bob replay here/witnesses/append-any.json"
 
 
 @pytest.mark.parametrize("name", ENDINGS)
@@ -105,7 +111,10 @@ def test_several_runs(bob: Bob, name: str) -> None:
     assert (ended.code, ended.err) == (3, "")
     assert "ordered" in ended.out and "xfs" in ended.out
     if name == "json":
-        assert json.loads(ended.out) == [to_json(result("ext4-ordered")), to_json(result("xfs"))]
+        assert json.loads(ended.out) == [
+            document(result("ext4-ordered"), Path("a")),
+            document(result("xfs"), Path("b")),
+        ]
     if name == "csv":
         assert pd.read_csv(io.StringIO(ended.out))["configuration"].unique().tolist() == ["ext4-ordered", "xfs"]
     if name == "html":
@@ -116,7 +125,7 @@ def test_several_runs(bob: Bob, name: str) -> None:
 def test_a_document_and_json_at_once(bob: Bob, run: Path) -> None:
     assert bob("show", "here", "--output", "t.html", "--json", "-").out == bob("show", "here", "--format", "json").out
     assert bob("show", "here", "--format", "csv", "--json", "r.json").out.startswith("run,kernel,configuration,")
-    assert opened(Path("r.json").read_bytes()) == to_json(result())
+    assert opened(Path("r.json").read_bytes()) == document(result(), run)
     assert Path("t.html").read_text().startswith("<!DOCTYPE html>")
 
 
@@ -288,15 +297,15 @@ def test_answers_for_a_program(bob: Bob) -> None:
     assert bob("show", run, "--output", "made/") == Ended(1, "", "")
     made = {path.relative_to("made").as_posix() for path in Path("made").rglob("*.*")}
     assert made == {str(place) for place, _text in programs_pages(answers, Path())}
-    document = opened(bob("show", run, "--json", "-").out.encode())
-    assert document == opened(Path(run).read_bytes())
+    shown = opened(bob("show", run, "--json", "-").out.encode())
+    assert from_json(shown) == answers and shown == document(answers, Path())
     Path("packed.json.xz").write_bytes(lzma.compress(Path(run).read_bytes()))
-    assert opened(bob("show", "packed.json.xz", "--json", "-").out.encode()) == document
+    assert opened(bob("show", "packed.json.xz", "--json", "-").out.encode()) == shown
     for made_of in ("html", "junit"):
         ended = bob("show", run, "--format", made_of, "--json", "-")
         assert (ended.code, ended.out) == (2, "")
     ended = bob("show", run, "--format", "json")
-    assert (ended.code, opened(ended.out.encode())) == (1, document)
+    assert (ended.code, opened(ended.out.encode())) == (1, shown)
     assert bob("show", run, "--format", "csv").out.startswith("program,kind,name,safety,type,consequences,place\n")
     assert f"| {answers.program_name} | " in bob("show", run, "--format", "markdown").out
 

@@ -42,7 +42,7 @@ ATTRIBUTES = {
     "testsuites": {"name", "time", "tests", "failures", "errors"},
     "testsuite": {"name", "tests", "failures", "errors", "skipped", "timestamp"},
     "property": {"name", "value"},
-    "testcase": {"classname", "name"},
+    "testcase": {"classname", "name", "time"},
     "failure": {"type", "message"},
     "error": {"type", "message"},
     "skipped": {"message"},
@@ -212,12 +212,14 @@ def test_a_program_has_a_case_for_each_file_system() -> None:
     )
     assert text_with(predicted.text or "", 14, 10) == snapshot("""\
 14 states, all that it allows; 10 trees
-a row is lost, in 3 trees\
+a row is lost, in 3 trees
+the program had not written any output\
 """)
     assert failure.attrib["message"] == snapshot("acknowledged data is lost")
     assert text_with(failure.text or "", 5, "run/witnesses/00-1.json") == snapshot("""\
 700 of 4,096 whole states, < 0.1 % of the torn ones; 10 outcomes, 12 checks
 acknowledged data is lost, in 5 crash states
+last output before it: done
 bob replay run/witnesses/00-1.json\
 """)
     assert error.attrib["message"] == snapshot("a guest was lost")
