@@ -18,7 +18,7 @@ from claims import own
 
 ANSWERS = tomllib.loads(Path(__file__).with_name("known-answers.toml").read_text())["answers"]
 SINGLE = ("single-sector-overwrite", "single-block-overwrite")
-KEYS = {"name", "says", "fs", "stack", "lost", "holds", "breaks", "never"}
+KEYS = {"name", "says", "image", "fs", "stack", "lost", "holds", "breaks", "never"}
 BUDGET = 20
 NEVER = "a control failed: before the operations the file system could not be mounted"
 
@@ -45,7 +45,8 @@ def test_a_known_answer(tmp_path: Path, known: dict[str, Any]) -> None:
     subject = subject_of(known)
     asked = [name for name in SINGLE if name in {*known.get("holds", ()), *known.get("breaks", ())}]
     rows = ("untouched",) if subject.layers else ()
-    request = ProbeRequest(subject, rows, budget=BUDGET, probes=own(*(asked if rows else SINGLE)))
+    image = known.get("image", "debian-bookworm")
+    request = ProbeRequest(subject, rows, budget=BUDGET, image=image, probes=own(*(asked if rows else SINGLE)))
     [found] = probe(request, tmp_path / "run", Silent())[0].subjects
     verdicts = {answer.name.removeprefix("my-"): answer.verdict for answer in found.answers}
     if known.get("never"):

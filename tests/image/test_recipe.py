@@ -129,7 +129,7 @@ def test_a_recipe_like_another_says_only_what_is_different() -> None:
 
 def test_dots_are_the_items_of_the_recipe_that_it_is_like() -> None:
     bookworm, more = load_recipe("debian-bookworm"), load_recipe("debian-bookworm-more")
-    assert more.packages == (*bookworm.packages, "hfsutils", "udftools")
+    assert more.packages == (*bookworm.packages, "cryptsetup-bin", "hfsutils", "lvm2", "udftools")
     assert more.modules == structs.replace(bookworm.modules, keep=(*bookworm.modules.keep, "drivers/cdrom"))
 
 

@@ -216,7 +216,7 @@ def test_a_mistake_in_a_layer_is_named(tmp_path: Path, text: str, message: str) 
             "linear,,raid1",
             snapshot("unknown layer ''"),
             snapshot(
-                "bob knows: bcache, bcache-writethrough, btrfs-raid1, btrfs-raid5, cache, crypt, crypt-4k, delay, dm-raid1, dm-raid5, dm-raid5-journal, era, ext4-journal, integrity, integrity-bitmap, integrity-direct, linear, loop, mirror, mirror-log, nbd, overlay, raid0, raid1, raid1-bitmap, raid1-resync, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-journal-back, raid5-ppl, raid5-resync, raid6, snapshot, striped, thin, writecache, xfs-log, xfs-realtime"
+                "bob knows: bcache, bcache-writethrough, btrfs-raid1, btrfs-raid5, cache, crypt, crypt-4k, delay, dm-raid1, dm-raid5, dm-raid5-journal, era, ext4-journal, integrity, integrity-bitmap, integrity-direct, linear, loop, luks, lvm, mirror, mirror-log, nbd, overlay, raid0, raid1, raid1-bitmap, raid1-resync, raid10, raid4, raid5, raid5-bitmap, raid5-journal, raid5-journal-back, raid5-ppl, raid5-resync, raid6, snapshot, striped, thin, writecache, xfs-log, xfs-realtime"
             ),
         ),
         (
