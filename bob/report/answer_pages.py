@@ -1,7 +1,7 @@
 """HTML pages with the answers to a quick question (`bob try`), or with the results for a program (`bob app`). An answer
 is about one claim (what each crash state should satisfy). A line of evidence says how a crash state breaks the claim.
-The pages are either a single self-contained page, or a page with the answers and a further page for each witness (a
-file with one crash state that breaks a claim). The text is in the templates ``answers.html.j2`` and
+The pages are either a single self-contained page, or a page with the answers and one more for each witness. A witness
+is a file with one crash state that breaks a claim. The text is in the templates ``answers.html.j2`` and
 ``programs.html.j2``."""
 
 from collections.abc import Iterator, Sequence

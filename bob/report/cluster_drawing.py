@@ -1,5 +1,6 @@
-"""Pictures of the crash states of a cluster as SVG, after Figure 4 of PACE (OSDI'16): a grid for each two nodes, with a
-row for each tree of the one node, and a column for each tree of the other. The oldest trees come first."""
+"""Pictures of the crash states of a cluster as SVG, after Figure 4 of PACE (OSDI'16). There is a grid for each two
+nodes. It has a row for each tree of the one node, and a column for each tree of the other. The oldest trees come
+first."""
 
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml

@@ -75,9 +75,9 @@ def svg(
 ) -> str:
     """Return the picture as an ``<svg>`` element. ``role`` is a function. It takes the number of an operation, and
     returns what the broken claim says about this operation. Unless that text is empty, the picture shows it, and frames
-    the operation in colour. ``found`` says what was found after the crash. The text of a write is bold for any of three
-    reasons: the write is lost or torn, it decides whether the claim breaks, or its bytes are data that an operation
-    wrote. The text of an event that made earlier writes durable is also bold."""
+    the operation in colour. ``found`` says what was found after the crash. The text of a write is bold if the write is
+    lost or torn, if it decides whether the claim breaks, or if it has data of an operation. The text of an event that
+    made earlier writes durable is also bold."""
     below = columns.below
     root = Xml.Element(
         "svg",

@@ -1,6 +1,7 @@
-"""A result as one HTML page: the table, and for each cell (the answer for one property of one configuration) what was
-run, what failed, and the evidence (what is wrong after a crash, in a line). The page needs no network and no script. It
-needs no other file either, unless bob writes a separate page for each witness (a recorded crash)."""
+"""A result as one HTML page: the table, and details of each cell, which is the answer for one property of one
+configuration. The details are what was run, what failed, and the evidence: a line about the damage after a crash. The
+page needs no network and no script. It needs no other file either, unless bob writes a separate page for each witness
+(a recorded crash)."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

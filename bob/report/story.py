@@ -1,7 +1,7 @@
-"""The printing of the story of a witness (a recorded crash that breaks a claim). The story consists of one sentence
-that sums up the violation, the operations, the time line of the disk (its events in order), and the evidence (what is
-wrong after the crash). The caller makes the Console (of the library rich), and sets the colours of the styles
-``bob.*``. A reader without colours misses nothing, since words say the same."""
+"""The printing of the story of a witness (a recorded crash that breaks a claim). The story begins with one sentence
+that sums up the violation. It continues with the operations, the time line of the disk (its events in order), and the
+evidence (the damage after the crash). The caller makes the Console (of the library rich), and sets the colours of the
+styles ``bob.*``. A reader without colours misses nothing, since words say the same."""
 
 from rich.console import Console
 from rich.rule import Rule

@@ -1,4 +1,4 @@
-"""A *probe* (an experiment that tests the properties of a file system) from end to end: record workloads, enumerate
+"""A *probe*, an experiment that tests the properties of a file system. From end to end: record workloads, enumerate
 their crash states, mount these states and observe the trees, judge, and report. Each phase stores its output before the
 next phase starts.
 

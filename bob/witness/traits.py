@@ -1,8 +1,8 @@
 """The traits of a witness (a recorded crash), which describe how it breaks a property. Each trait is a set of words
 from a fixed list. bob compares the traits with known reasons for violations. The traits follow from the witness alone:
-its claim (what the crash breaks, such as a property), its tree, its workload, and for each write whether it was lost,
-kept or torn. If none of the other words fits, the trait has the word ``nothing``. For example, the trait for torn
-blocks has the word ``nothing`` if no block is torn."""
+its claim (such as a property, which the crash breaks), its tree, its workload, and the fate of each write (lost, kept
+or torn). If none of the other words fits, the trait has the word ``nothing``. For example, the trait for torn blocks
+has the word ``nothing`` if no block is torn."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum

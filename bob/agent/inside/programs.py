@@ -143,9 +143,9 @@ def run_workload(
     (:mod:`bob.agent.inside.stores`). If ``delay`` is not 0, the program waits for ``delay`` seconds after each change,
     and meanwhile bob syncs the file ``neighbour`` (:mod:`bob.agent.inside.pacing`).
 
-    If ``stacks`` is true, strace's output has the stack frames of each call. strace then spends most of its time on
-    these frames, so the workload may fail or take too long. In that case, this function raises no error, and returns
-    the calls until then."""
+    If ``stacks`` is true, strace's output has the stack frames of each call. The frames take most of strace's time, so
+    the workload may fail or take too long. In that case, this function raises no error, and returns the calls until
+    then."""
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS

@@ -1,8 +1,7 @@
 """The comparison of each cell of two tables (docs/formats.md). A table is the result of a run, or a published one (such
-as Table 1 of the OSDI'14 paper on ALICE). In a comparison, the two tables are called sides: side A is the older table,
-or the one that the user takes as the standard, and side B is the newer table. A *cell* is the verdict (such as "holds"
-or "fails") on one property of one configuration. A run's *witness* is a file about one crash state that breaks a
-property."""
+as Table 1 of the OSDI'14 paper on ALICE). In a comparison, the two tables are called sides. Side A is the older table,
+or the user's standard. Side B is the newer table. A *cell* is the verdict (such as "holds" or "fails") on one property
+of one configuration. A run's *witness* is a file about one crash state that breaks a property."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
