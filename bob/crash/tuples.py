@@ -18,8 +18,8 @@ from bob.crash.drafts import interleave
 
 
 class PaceRule(StrEnum):
-    """A rule of PACE (section 3.3) that spares work. The rule says which nodes are behind, and no others: some exact
-    majority (R1), the master (R3), one node that is not the master (R4), or all (R5)."""
+    """A rule of PACE (section 3.3) that spares work. A tuple follows the rule if exactly these nodes are behind: half
+    of all nodes, rounded up (R1), the master (R3), one node that is not the master (R4), or all (R5)."""
 
     MAJORITY = "R1"
     MASTER = "R3"

@@ -1,4 +1,5 @@
-"""Run the script ``build`` of a program's folder with the libraries of a guest, so that what it makes starts there."""
+"""Run the script ``build`` of a program's folder with the libraries of a guest, so that the programs that it makes run
+there."""
 
 import filecmp
 import os

@@ -100,8 +100,9 @@ class _NodeJob(Job):
 
 class _SoloJob(Job):
     """A job that starts node number ``number`` alone on each of its trees. ``case`` has a growth point with a crash
-    state for each tree. When the job is done, ``signatures`` has what the node recovered from each tree. If the node
-    does not say, or its guests are lost, each tree has a signature of its own."""
+    state for each tree. When the job is done, ``signatures`` has the output of the script ``signature`` for each tree:
+    what the node recovered. A tree without such an output, also because guests were lost, has a signature of its
+    own."""
 
     when = " while starting a node alone"
 
@@ -116,7 +117,7 @@ class _SoloJob(Job):
 
     @property
     def is_needed(self) -> bool:
-        """Whether the host has not started the node on each of the trees."""
+        """Whether guests must do the job, because the host has not started the node on each of the trees."""
         return len(self._known) < len(self._states)
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
@@ -137,8 +138,8 @@ class _SoloJob(Job):
 
 
 def _signature(answer: CheckerAnswer, place: int) -> str:
-    """Return what a node recovered from its tree number ``place``. If the node does not say, the tree has a signature
-    of its own."""
+    """Return the signature of tree number ``place``: what the node recovered from it. If the script ``signature`` did
+    not end in time, the tree has a signature of its own."""
     return f"tree {place}" if answer.code is None else f"{answer.code}: {answer.printed}"
 
 
@@ -162,7 +163,7 @@ class _Cluster:
 
     @property
     def nothing(self) -> Looked | None:
-        """The result if bob does not know any tree of some node, and so can check nothing. Otherwise None."""
+        """The result if bob can check nothing, since it knows no tree of some node. Otherwise None."""
         missing = next((node for node in self._trees if not node.outcomes), None)
         if missing is None:
             return None

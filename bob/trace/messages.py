@@ -2,8 +2,8 @@
 and the client counts as one more node, the last one. A message is a packet that a node has received. The kernel hands a
 packet on by the address of its buffer, so bob finds the sender of a received packet by this address.
 
-bob must not take a message for one that was sent earlier, or by another node. Then a crash state might lack a write
-that the message depends on, and would be impossible. bob cannot always know the sender, because the bridge copies
+bob must not take a message for one that was sent earlier, or by another node. Otherwise, a crash state might lack a
+write that the message depends on, and would be impossible. bob cannot always know the sender, because the bridge copies
 a broadcast into other buffers. Then the message counts as sent by all other nodes, each with its last packet before."""
 
 from collections.abc import Iterable, Iterator

@@ -9,10 +9,10 @@ the guest when the entry is written. So
 - no entry has the flag FUA. QEMU's block layer carries out such a write as a write and a flush (``bdrv_driver_pwritev``
   in block/io.c), since the driver does not declare that flag.
 
-A crash state must never count as legal if it is not, so bob takes what makes the fewest states legal. A write is
-submitted just before its entry, and until then it is absent, though the disk may have got it earlier. A flush makes all
-writes with earlier entries durable, though a write that completed while the flush was under way may still be lost. So
-each legal state of the log is legal for the drive, but the drive has more."""
+A crash state must never count as legal if it is not. So where the log leaves open what happened, bob assumes what makes
+the fewest states legal. A write is submitted just before its entry, and until then it is absent, though the disk may
+have got it earlier. A flush makes all writes with earlier entries durable, though a write that completed while the
+flush was under way may still be lost. So each legal state of the log is legal for the drive, but the drive has more."""
 
 import io
 from collections.abc import Iterable, Iterator
@@ -163,8 +163,8 @@ def _within(entry: LogEntry, part: Extent) -> Iterator[tuple[int, NewEntry]]:
 
 
 def _timeline(entries: Iterable[tuple[int, NewEntry]], first: int, stop: int) -> Iterator[str]:
-    """Yield the lines of a timeline that says of each entry what the order of the log says. Each request is complete
-    before the next one begins. The microsecond of a line is the number of its entry."""
+    """Yield the lines of a timeline with the requests of ``entries``, in order. Each request is complete before the
+    next one begins. The microsecond of a line is the number of its entry."""
     marks = [(first, "start"), (stop, "end")]
 
     def line(number: int, event: str) -> str:

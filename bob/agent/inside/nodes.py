@@ -1,7 +1,7 @@
 """The nodes of a cluster. A node is one member of the cluster: processes in a network of their own, with a disk of
-their own. Node number 2 has the address 10.9.0.12, and the client has 10.9.0.1. A bridge connects them all. The end of
-a packet's way is in the trace by the name of a device: node number 2 has the device "node2", and the client has the
-bridge, "br0".
+their own. Node number 2 has the address 10.9.0.12, and the client has 10.9.0.1. A bridge connects them all. In the
+trace, the name of a device tells who sends or gets a packet: node number 2 has the device "node2", and the client has
+the bridge, "br0".
 
 A script of the client (the cluster's setup, workload or check) runs *beside the nodes*: a shell starts all nodes, waits
 until the cluster is ready, and runs the script. The shell also restarts a cluster that does not answer."""

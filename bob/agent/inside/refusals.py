@@ -38,14 +38,14 @@ class StartBroke(Exception):
 
 
 def refusal(words: str, error: OSError) -> Denial:
-    """Return the error that the words and the kernel's ``error`` describe. It is a ContentRefused if drivers return
-    that errno for contents that they do not take."""
+    """Return an error with ``words`` and the kernel's message. It is a ContentRefused if drivers return the errno of
+    ``error`` when they refuse contents."""
     kind = ContentRefused if error.errno in OF_CONTENTS else Denial
     return kind(f"{words}: {error.strerror}")
 
 
 def started(attempt: Callable[[], T], undo: Callable[[], None]) -> T:
-    """Return what ``attempt`` returns. It starts the layers of one crash state, and looks at the result. After an
+    """Return the result of ``attempt``, which starts the layers of one crash state, and looks at their device. After an
     attempt that failed, ``undo`` gives the disks the contents of the crash state again. Raises LayerFailed if two
     attempts are refused in the same words. Raises RuntimeError if the attempts differ, or if none is an answer."""
     refused: LayerFailed | None = None

@@ -1,5 +1,5 @@
-"""A network block device for a layer. A process of the agent serves it from another block device, by the page cache,
-as nbd-server does. The kernel and this process speak over a pair of sockets, so no packet is lost."""
+"""A network block device for a layer. A process of the agent serves it from another block device, through the page
+cache, as nbd-server does. The kernel and this process speak over a pair of sockets, so no packet is lost."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ class ServedDisk:
         forget_file_systems()
 
     def close(self) -> None:
-        """End the server. It writes what the page cache still has, as a server does that is stopped."""
+        """End the server. Before that, it writes the dirty data in the page cache, as a server does that is stopped."""
         os.close(self._control)
         with suppress(ChildProcessError):
             os.waitpid(self._server, 0)
 
 
 def answer(peer: socket.socket, disk: int) -> bool:
-    """Carry out the next request on the socket ``peer``, on the open file ``disk``. Return False if there is none, or
-    if it ends the connection."""
+    """Carry out the next request on the socket ``peer``, on the open file ``disk``. Return False if no request follows,
+    or if the request ends the connection."""
     header = peer.recv(REQUEST.size, socket.MSG_WAITALL)
     if len(header) < REQUEST.size:
         return False
