@@ -110,7 +110,7 @@ def run(
     the model allows, up to --budget for each model, and runs the checker on each.
 
     Without --check, bob compares what a crash leaves with the files at the start, at each output, at each sync and at
-    the end. What is like none of them is a question to you, not a verdict, and the exit code is 3.
+    the end. Files like none of them are a question to you, not a verdict, and the exit code is 3.
 
     With --expect, known vulnerabilities do not fail a CI: the exit code is 1 if one is new or gone. A file system that
     EARLIER lacks counts as without --expect.
