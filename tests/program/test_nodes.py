@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -106,6 +108,18 @@ def test_a_client_that_gets_no_answer_asks_a_second_time(home: Path) -> None:
     ended = run("sh", "-c", f"test -e {home.parent}/asked && exit 10; touch {home.parent}/asked; exit {UNAVAILABLE}")
     assert ended.returncode == 10
     assert run("sh", "-c", f"exit {UNAVAILABLE}").returncode == UNAVAILABLE
+
+
+def test_nodes_that_are_stopped_while_they_start_do_not_run_on(home: Path) -> None:
+    late = "import os, sys, time\ntime.sleep(0.5)\nos.execv('/usr/bin/setsid', sys.argv)\n"
+    (home.parent / "bin" / "setsid").write_text(f"#!{sys.executable}\n{late}")
+    (home.parent / "bin" / "setsid").chmod(0o755)
+    began = time.monotonic()
+    assert run("sh", "-c", f"exit {UNAVAILABLE}").returncode == UNAVAILABLE
+    assert time.monotonic() - began < 15, "nobody waited until the nodes of the first start ended by themselves"
+    while not (home.parent / "started").exists() or len(started(home)) < 3:
+        time.sleep(0.05)
+    assert sorted(started(home)) == [0, 1, 2], "those of the second start"
 
 
 def test_a_client_that_is_refused_asks_again_after_a_while_and_says_so_if_the_cluster_has_healed(home: Path) -> None:

@@ -217,9 +217,12 @@ ask() {{
 }}
 end() {{
     for pid in $pids; do
-        child=
-        read -r child _ 2>/dev/null </proc/$pid/task/$pid/children
-        kill -s KILL ${{child:--- -$pid}} 2>/dev/null
+        # Its child is the first process of the node. One that only begins has none yet, or another for a moment.
+        until has_ended $pid; do
+            child=
+            read -r child _ 2>/dev/null </proc/$pid/task/$pid/children
+            kill -s KILL ${{child:-$pid}} 2>/dev/null
+        done
     done
     wait $pids 2>/dev/null
 }}
