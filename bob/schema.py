@@ -55,6 +55,17 @@ def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:
     return kind(**same, **changed)
 
 
+LATER = "a later bob wrote it; use that bob, or a later one"  # a hint
+
+
+def is_later(found: object, known: str) -> bool:
+    """Return whether ``found`` is a later version of the schema ``known``, such as "bob.witness/2" of
+    "bob.witness/1"."""
+    name, _, version = known.partition("/")
+    said, _, number = str(found).partition("/")
+    return said == name and number.isdecimal() and int(number) > int(version)
+
+
 @dataclass(frozen=True)
 class _Older(Generic[T]):
     value: T

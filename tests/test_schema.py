@@ -20,7 +20,7 @@ from bob.apm import model
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.image.cache import Image
-from bob.schema import Declaration, Document, ShapeError, decode, described, older
+from bob.schema import Declaration, Document, ShapeError, decode, described, is_later, older
 from bob.witness import bundle
 from bob.witness.document import WitnessDocument
 from formats_page import below
@@ -28,6 +28,15 @@ from formats_page import below
 ROOT = Path(__file__).parents[1]
 IN_A_GUEST = ROOT / "bob" / "agent" / "inside"
 READERS = {"decode", "declared"}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [("bob.run/2", True), ("bob.run/10", True), ("bob.run/1", False), ("bob.run/0", False), ("bob.runs/2", False)]
+    + [(other, False) for other in ("bob.run/", "bob.run/x", "bob.run", "", None, 2, ["bob.run/2"])],
+)
+def test_a_later_version_is_told_from_an_earlier_one_and_from_another_document(found: object, expected: bool) -> None:
+    assert is_later(found, "bob.run/1") == expected
 
 
 def named_in_calls() -> Iterator[type]:

@@ -17,7 +17,7 @@ from bob.crash.coverage import States
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
 from bob.observe.unknown_torn import TornCause
-from bob.schema import adapt, decode, encode
+from bob.schema import LATER, adapt, decode, encode, is_later
 
 SEVERAL = "bob.results/2"  # a list of results, as of several programs
 _SEVERAL_PROGRAMS = "bob.apps/1"
@@ -63,7 +63,8 @@ def from_json(document: Any) -> Result:
     schema = document.get("schema") if isinstance(document, Mapping) else None
     reader = _OLDER.get(schema) if isinstance(schema, str) else None
     if schema != SCHEMA and reader is None:
-        raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it a result document?")
+        hint = LATER if is_later(schema, SCHEMA) else "is it a result document?"
+        raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint=hint)
     try:
         today = document if reader is None else {"schema": SCHEMA, **reader(document)}
         subjects = tuple(map(_from_json, today["subjects"]))

@@ -17,7 +17,7 @@ from bob import counts, documents
 from bob.apm.clauses import Clause, clause_of, closed
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
-from bob.schema import Document, adapt, decode, encode, field, older
+from bob.schema import LATER, Document, adapt, decode, encode, field, is_later, older
 from bob.store.files import write_document
 
 SCHEMA = "bob.apm/1"
@@ -167,7 +167,9 @@ def from_json(plain: Mapping[str, Any]) -> Model:
     """Return the model in the JSON document ``plain``. Raises MalformedError if the document is damaged, or not a
     model."""
     if plain.get("schema") != SCHEMA:
-        raise MalformedError(f"not a model: its schema is {plain.get('schema')!r}", hint=f"expected {SCHEMA}")
+        found = plain.get("schema")
+        hint = LATER if is_later(found, SCHEMA) else f"expected {SCHEMA}"
+        raise MalformedError(f"not a model: its schema is {found!r}", hint=hint)
     try:
         document = decode(ModelDocument, plain)
         decode(SourceDocument, document.source)

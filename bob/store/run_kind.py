@@ -10,7 +10,13 @@ from typing import Any, ClassVar, Self
 from bob.answer.document import from_json, to_json
 from bob.answer.result import Result
 from bob.errors import StoreError
+from bob.schema import LATER, is_later
 from bob.store.files import read_document, rewrite_document, write_document
+
+
+SCHEMA = "bob.run/1"
+"""The version of a run's files. It is in run.json, and holds for all files of the run that lack a schema of their own.
+Older versions of bob wrote no schema."""
 
 
 class RunKind(StrEnum):
@@ -103,11 +109,15 @@ class RunFolder:
         with _empty_folder(path):
             for folder in folders:
                 (path / folder).mkdir()
-            write_document(path / "run.json", about)
+            write_document(path / "run.json", {"schema": SCHEMA, **about})
         return cls(path)
 
     def about(self) -> dict[str, Any]:
-        return read_document(self.path / "run.json")
+        """Return the content of run.json. Raise StoreError if bob cannot read it, or a later bob wrote it."""
+        about = read_document(self.path / "run.json")
+        if is_later(found := about.get("schema", SCHEMA), SCHEMA):
+            raise StoreError(f"{self.path} has schema {found!r}, and this bob reads {SCHEMA!r}", hint=LATER)
+        return about
 
     def note(self, **more: Any) -> None:
         rewrite_document(self.path / "run.json", {**self.about(), **more})

@@ -14,7 +14,7 @@ from typing import Any
 
 from bob import documents, fields
 from bob.errors import MalformedError, StoreError
-from bob.schema import Document, decode, encode
+from bob.schema import LATER, Document, decode, encode, is_later
 from bob.store.files import write_document, write_whole
 
 SCHEMA = "bob.witnesses/1"
@@ -139,7 +139,9 @@ def _read_as_of(bundle: Path, _modified: int) -> BundleDocument:
     try:
         document = documents.opened(lzma.decompress(bundle.read_bytes()))
         if document.get("schema") != SCHEMA:
-            raise MalformedError(f"{bundle} has schema {document.get('schema')!r}, not {SCHEMA!r}")
+            found = document.get("schema")
+            hint = LATER if is_later(found, SCHEMA) else None
+            raise MalformedError(f"{bundle} has schema {found!r}, not {SCHEMA!r}", hint=hint)
         return decode(BundleDocument, document)
     except fields.MISSHAPEN as error:
         said = f"{bundle} is not a bundle of witnesses: {fields.said(error)}"

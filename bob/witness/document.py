@@ -24,7 +24,7 @@ from bob.crash.state import CrashState
 from bob.crash.work import Work, document_of, operations_of, workload_in
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Observation
-from bob.schema import Document, adapt, decode, encode, field, older
+from bob.schema import LATER, Document, adapt, decode, encode, field, is_later, older
 from bob.store.run_documents import BaseDocument
 from bob.story import timeline
 from bob.story.timeline import CrashTimeline
@@ -298,10 +298,9 @@ def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[
 
 
 def _instead(schema: Any, path: Path) -> str:
-    kind, _, version = str(schema).partition("/")
-    if kind == SCHEMA.partition("/")[0] and version.isdecimal():
-        return "replay it with the version of bob that wrote it"
-    if kind in ("bob.result", "bob.try", "bob.programs"):
+    if is_later(schema, SCHEMA):
+        return LATER
+    if str(schema).partition("/")[0] in ("bob.result", "bob.try", "bob.programs"):
         return f"it has results: bob show {path}; witnesses are in the folder {bundle.FOLDER} of a run"
     return f"witnesses are in the folder {bundle.FOLDER} of a run"
 

@@ -16,6 +16,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import MalformedError
+from bob.schema import LATER
 from bob.trace.recording import Completion
 
 from .samples import RESULTS
@@ -99,8 +100,10 @@ def test_a_result_that_is_older_than_the_choice_of_completion_was_prompt() -> No
 
 @pytest.mark.parametrize("document", [{}, [], None, "x", {"schema": None}, {"schema": "bob.result/3"}, {"schema": []}])
 def test_other_documents_are_refused(document: Any) -> None:
-    with pytest.raises(MalformedError, match=r"is not 'bob\.result/2'"):
+    with pytest.raises(MalformedError, match=r"is not 'bob\.result/2'") as refused:
         from_json(document)
+    is_later = isinstance(document, dict) and document.get("schema") == "bob.result/3"
+    assert (refused.value.hint == LATER) == is_later
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from bob.claim.property.of_property import OfProperty
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.report.published import osdi14
+from bob.schema import LATER
 from bob.subject import configuration, load_set
 from bob.witness.document import read
 from bob.workload.kinds import ChangeKind, Relation
@@ -83,6 +84,9 @@ def test_a_model_is_of_the_file_system_and_the_kernel_that_it_was_derived_of() -
 def test_what_is_no_model_is_refused_in_one_line(wrong: dict[str, object]) -> None:
     with pytest.raises(MalformedError):
         from_json(wrong)
+    with pytest.raises(MalformedError) as later:
+        from_json({**to_json(builtin("ext4-o")), "schema": "bob.apm/2"})
+    assert (later.value.message, later.value.hint) == ("not a model: its schema is 'bob.apm/2'", LATER)
 
 
 def test_a_clause_that_bob_does_not_know_is_named() -> None:

@@ -332,7 +332,7 @@ hint: was it truncated?
             8,
             snapshot("""\
 bob: table.json: schema 'bob.result/3' is not 'bob.result/2'
-hint: is it a result document?
+hint: a later bob wrote it; use that bob, or a later one
 """),
         ),
         (

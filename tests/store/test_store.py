@@ -31,7 +31,7 @@ from bob.progress import Silent
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start
-from bob.schema import decode
+from bob.schema import LATER, decode
 from bob.store.files import write_document
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
@@ -58,6 +58,18 @@ def run(tmp_path: Path) -> RunDirectory:
     return RunDirectory.create(tmp_path / "run", {"id": "x"})
 
 
+def test_a_run_names_the_version_of_its_files_and_an_older_one_without_it_is_read(run: RunDirectory) -> None:
+    path = run.path / "run.json"
+    assert documents.opened(path.read_bytes()) == run.about() == {"schema": "bob.run/1", "id": "x"}
+    write_document(path, {"id": "x"})
+    assert run.about() == {"id": "x"}
+    write_document(path, {"schema": "bob.run/2", "id": "x"})
+    for reader in (run.about, run.planned, lambda: judge_again(run.path, Silent().step)):
+        with pytest.raises(StoreError, match=r"has schema 'bob\.run/2', and this bob reads 'bob\.run/1'") as refused:
+            reader()
+        assert refused.value.hint == LATER
+
+
 def kept(run: RunDirectory, number: int = 0) -> Path:
     folder = run.folder(number, samples.WORKLOAD)
     run.save_base(samples.BASE)
@@ -68,7 +80,7 @@ def kept(run: RunDirectory, number: int = 0) -> Path:
 def test_a_run_directory_is_made_once(tmp_path: Path) -> None:
     made = RunDirectory.create(tmp_path / "a" / "run", {"id": "x"})
     made.note(finished="now")
-    assert RunDirectory(made.path).about() == {"id": "x", "finished": "now"}
+    assert RunDirectory(made.path).about() == {"schema": "bob.run/1", "id": "x", "finished": "now"}
     with pytest.raises(StoreError) as refused:
         RunDirectory.create(made.path, {})
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/a/run is not empty")

@@ -278,7 +278,7 @@ def test_one_of_another_schema(refused: Refused, tmp_path: Path, verb: str) -> N
         8,
         [
             snapshot("bob: witness.json has schema 'bob.witness/2', not 'bob.witness/1'"),
-            snapshot("hint: replay it with the version of bob that wrote it"),
+            snapshot("hint: a later bob wrote it; use that bob, or a later one"),
         ],
     )
 
