@@ -36,7 +36,7 @@ def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
-    close = close or get_close_matches(wrong, names, n=1)
+    close = close or [name for name in get_close_matches(wrong, names, n=1) if name[:1] == wrong[:1]]  # not xfs for zfs
     if len(close) > 1:
         return f"did you mean one of {', '.join(close)}?"
     return f"did you mean {close[0]!r}?" if close else f"{all_are}: {', '.join(names) or 'none'}"

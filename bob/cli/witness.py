@@ -239,6 +239,8 @@ def export(
         raise UsageError("--base needs --dm-log", hint="add --dm-log FILE")
     if len(files) == 1:
         raise UsageError("nothing to export", hint="give --probe FILE, --xfstests FILE or --dm-log FILE")
+    if probe is not None and probe.is_file():  # people edit these
+        raise UsageError(f"{probe} already exists", hint="choose another name, or remove it")
     if probe is not None:
         _write_probe(path, probe)
     if case_file is not None and golden_file is not None:

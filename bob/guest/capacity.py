@@ -38,7 +38,7 @@ def check_jobs(jobs: int | None) -> None:
     hint = f"--jobs {guests_that_fit()} fits, and is the default on this machine"
     if jobs > processors * JOBS_PER_PROCESSOR:
         has = "1 processor" if processors == 1 else f"{processors} processors"
-        raise UsageError(f"--jobs {jobs}: each guest takes a whole processor, and bob may use {has}", hint=hint)
+        raise UsageError(f"--jobs {jobs}: at most two guests per processor, and bob may use {has}", hint=hint)
     needed, available = guests * LEAST_MIB_OF_A_GUEST, _available_mib()
     if needed > available:
         raise UsageError(

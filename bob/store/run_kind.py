@@ -12,7 +12,7 @@ from bob.answer.result import Result
 from bob.errors import StoreError
 from bob.schema import LATER, is_later
 from bob.store.files import read_document, rewrite_document, write_document
-
+from bob.text import plural
 
 SCHEMA = "bob.run/1"
 """The version of a run's files. It is in run.json, and holds for all files of the run that lack a schema of their own.
@@ -43,7 +43,8 @@ def subject_of(about: Mapping[str, Any]) -> str:
     try:
         match kind_of(about):
             case RunKind.MATRIX:
-                return f"{about.get('set') or about.get('name') or ''} ({len(about['columns'])} configurations)".strip()
+                number = plural(len(about["columns"]), "configuration")
+                return f"{about.get('set') or about.get('name') or ''} ({number})".strip()
             case RunKind.APP:
                 return str(about["program"]["name"])
             case RunKind.TRY:

@@ -65,7 +65,7 @@ def test_settings_that_no_probe_can_have(bob: Bob) -> None:
     Path("bob.toml").write_text("jobs = 9999")
     ended = bob("doctor")
     assert line_with(ended.out, "missing", "bob.toml", "--jobs", 9999) == snapshot(
-        "missing settings                       bob.toml: --jobs 9999: each guest takes a whole processor, and bob may use 2 processors"
+        "missing settings                       bob.toml: --jobs 9999: at most two guests per processor, and bob may use 2 processors"
     )
     assert ended.out.splitlines()[-1] == snapshot("a probe cannot run: settings")
 

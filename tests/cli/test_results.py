@@ -471,6 +471,11 @@ def test_a_probe_file(bob: Bob, work: Work, found: dict[str, Any]) -> None:
     probe = load(Path("a b.toml"))
     assert (probe.property.name, probe.workloads) == ("found-overwrite-any", (samples.WORKLOAD,))
 
+    Path("a b.toml").write_text("edited since")
+    again = bob("witness", "export", "w.json", "--probe", "a b.toml")
+    assert (again.code, again.err.splitlines()[0]) == (2, "bob: a b.toml already exists")
+    assert Path("a b.toml").read_text() == "edited since"
+
 
 def test_a_case_for_xfstests(bob: Bob, work: Work, found: dict[str, Any]) -> None:
     refused = bob("witness", "export", "w.json", "--xfstests", "900")

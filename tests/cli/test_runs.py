@@ -18,7 +18,7 @@ from bob.answer.document import to_json
 from bob.image import images_folder
 from bob.settings import cache_folder
 from bob.store.kept_runs import RunState, disk_use, kept_run, remove, runs_in
-from bob.store.run_kind import RunKind
+from bob.store.run_kind import RunKind, subject_of
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
@@ -70,6 +70,11 @@ def every_kind() -> None:
     put("bob-runs/e", program={"name": "sqlite"}, found=a_program())
     put("bob-runs/f/debian-bookworm", request={"name": "btrfs"}, **DONE)
     put("bob-runs/f/debian-trixie", request={"name": "btrfs"})
+
+
+def test_one_configuration_is_not_several() -> None:
+    assert subject_of({"set": "small", "columns": ["ext2"]}) == "small (1 configuration)"
+    assert subject_of({"set": "osdi14", "columns": ["ext2", "ext4"]}) == "osdi14 (2 configurations)"
 
 
 def locked(folder: Path) -> int:

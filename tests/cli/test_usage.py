@@ -58,6 +58,13 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("hint: did you mean 'ext4'?"),
         ),
         (
+            ["probe", "--fs", "zfs"],
+            snapshot("bob: unknown file system 'zfs'"),
+            snapshot(
+                "hint: bob knows: btrfs, exfat, ext2, ext3, ext4, ext4-nojournal, f2fs, hfs, hfsplus, jfs, minix3, msdos, nilfs2, reiserfs, udf, vfat, xfs"
+            ),
+        ),
+        (
             ["probe", "--fs", "bcachefs"],
             snapshot("bob: unknown file system 'bcachefs'"),
             snapshot(

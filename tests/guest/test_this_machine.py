@@ -90,8 +90,8 @@ def machine(processors: int, mib: int, folder: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("processors", "mib", "jobs", "said"),
     [
-        (2, 64_000, 99, snapshot("--jobs 99: each guest takes a whole processor, and bob may use 2 processors")),
-        (1, 64_000, 3, snapshot("--jobs 3: each guest takes a whole processor, and bob may use 1 processor")),
+        (2, 64_000, 99, snapshot("--jobs 99: at most two guests per processor, and bob may use 2 processors")),
+        (1, 64_000, 3, snapshot("--jobs 3: at most two guests per processor, and bob may use 1 processor")),
         (
             8,
             3_500,

@@ -231,7 +231,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     ),
     "image": (lambda: bob.probe("ext4", image="debian-potato"), UsageError, "debian-potato"),
     "no jobs": (lambda: bob.probe("ext4", jobs=0), UsageError, "jobs 0"),
-    "jobs": (lambda: bob.probe("ext4", jobs=9999), UsageError, "each guest takes a whole processor"),
+    "jobs": (lambda: bob.probe("ext4", jobs=9999), UsageError, "at most two guests per processor"),
     "no jobs to go on": (lambda: bob.try_("create /a", "mounts", fs="ext4", jobs=-1), UsageError, "jobs -1"),
     "out": (lambda: bob.probe("ext4", out="full"), UsageError, "out: full is not empty"),
     "out of a try": (lambda: bob.try_("create /a", "mounts", fs="ext4", out="full"), UsageError, "out: full is not"),
