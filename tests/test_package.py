@@ -7,6 +7,7 @@ environment that the tests run in, and nothing else is.
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import shutil
@@ -16,7 +17,10 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
+from email import message_from_bytes
+from hashlib import sha256
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -121,6 +125,29 @@ def test_the_wheel_has_every_file_as_it_is(wheel: Path) -> None:
         for name, path in expected.items():
             assert packed.read(name) == path.read_bytes(), name
             assert bool(found[name].external_attr >> 16 & 0o100) == bool(path.stat().st_mode & 0o100), name
+
+
+def test_the_wheel_says_what_it_is_and_has_a_checksum_of_each_file(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        [about] = (name for name in packed.namelist() if name.endswith(".dist-info/METADATA"))
+        said = message_from_bytes(packed.read(about))
+        scripts = packed.read(about.replace("METADATA", "entry_points.txt")).decode()
+        record = packed.read(about.replace("METADATA", "RECORD")).decode()
+        sums = {name: checksum for name, checksum, _size in csv.reader(record.splitlines()) if checksum}
+        assert set(sums) == {name for name in packed.namelist() if not name.endswith("/RECORD")}
+        for name, checksum in sums.items():
+            digest = urlsafe_b64encode(sha256(packed.read(name)).digest()).rstrip(b"=").decode()
+            assert checksum == f"sha256={digest}", name
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (said["Name"], said["Version"], said["Summary"]) == (project["name"], __version__, project["description"])
+    assert set(said.get_all("Classifier", [])) >= set(project["classifiers"])
+    assert said["Requires-Python"] == ">=3.11" and said["License-File"] == "LICENSE"
+    asked = {
+        canonicalize_name(Requirement(one).name) for one in said.get_all("Requires-Dist", []) if "extra" not in one
+    }
+    assert asked == {canonicalize_name(Requirement(one).name) for one in project["dependencies"]}
+    assert {"[console_scripts]", "bob = bob.cli.main:main", "[pytest11]"} <= set(scripts.splitlines())
+    assert said["Project-URL"] is None, "CONTRIBUTING.md says why"
 
 
 def test_the_sdist_has_what_is_needed_to_go_on(sdist: Path) -> None:
