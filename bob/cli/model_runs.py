@@ -2,6 +2,7 @@
 crash. bob derives the model from the workloads that a run observed. If a run shows that a clause is false, bob writes a
 witness: a document about one crash state that breaks the clause."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,11 +22,17 @@ from bob.store.run_directory import RunDirectory, request_of
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
     """Return a mapping from the name of each configuration to its run directories. The run of a matrix (several
-    configurations) contains a run directory for each configuration, and the mapping has these."""
+    configurations) contains a run directory for each configuration, and the mapping has these. Raise StoreError if a
+    run was stopped before its end, since its model would lack promises."""
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
-            request = request_of(RunDirectory(folder))
+            directory = RunDirectory(folder)
+            request = request_of(directory)
+            if "finished" not in directory.about():
+                verb = "matrix" if folder != run else "probe"
+                hint = f"bob {verb} --resume {shlex.quote(str(run))} continues it"
+                raise StoreError(f"{folder} was stopped before its end", hint=hint)
             found.setdefault(request.configuration.name, []).append(folder)
     return found
 

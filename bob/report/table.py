@@ -103,7 +103,7 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
         console.print()
     if flat.answers:
         _print_title(console, column)
-        console.print(Trimmed(_table(flat)))
+        console.print(Trimmed(_table(flat, console.width)))
     violated = [cell for cell in cells(flat).values() if cell.verdict is Verdict.FAILS]
     if violated or column.findings:
         console.print()
@@ -153,17 +153,39 @@ def options(mkfs: str, mounted: str) -> list[str]:
     return [f"{what} {given}" for what, given in (("mkfs", mkfs), ("mounted", mounted)) if given]
 
 
-def _table(column: SubjectResult) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-    for heading in ("property", "verdict", "whole states", "torn", "workloads"):
-        table.add_column(Text(heading, "bob.dim"), no_wrap=heading in ("property", "verdict", "torn"))
-    known = cells(column)
+_HEADINGS = "property", "verdict", "whole states", "torn", "workloads"
+_GAP = 2
+
+
+def _table(column: SubjectResult, width: int) -> Table:
+    """Return the table of ``column`` for a terminal of ``width`` columns. No text is cut: whole states and workloads
+    break between words first, and then names of properties within."""
+    known, rows = cells(column), []
     for family, names in by_family([column]).items():
-        table.add_row(Text(family, "bob.heading"))
+        rows.append((Text(family, "bob.heading"), Text(), "", "", ""))
         for name in names:
             cell = known[name]
             mark = Text(MARKS[cell.verdict], style(cell.verdict))
-            table.add_row(Text(f"  {name}"), mark, whole_states(cell.states), torn_states(cell.states), tally(cell))
+            rows.append((Text(f"  {name}"), mark, whole_states(cell.states), torn_states(cell.states), tally(cell)))
+    texts = [[heading, *(str(row[place]) for row in rows)] for place, heading in enumerate(_HEADINGS)]
+    may_break = [heading in ("whole states", "workloads") for heading in _HEADINGS]
+    needed = [
+        max(len(part) for text in each for part in (text.split() or [""] if breaks else [text]))
+        for each, breaks in zip(texts, may_break, strict=True)
+    ]
+    too_wide = sum(needed) + _GAP * len(needed) > width
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="")
+    for heading, breaks, least in zip(_HEADINGS, may_break, needed, strict=True):
+        is_name = heading == "property"
+        table.add_column(
+            Text(heading, "bob.dim"),
+            overflow="fold",
+            no_wrap=not (breaks or (is_name and too_wide)),
+            width=least if breaks and too_wide else None,
+            min_width=least if breaks else None,
+        )
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -26,6 +26,7 @@ from bob.program.sets import load_program_set, program_set_names
 from bob.report.vulnerability_tables import published
 from bob.schema import encode
 from bob.store.files import read_document, write_document
+from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
 from samples_of_programs import by_model, of_program, way
@@ -160,7 +161,7 @@ def test_what_is_to_refute_has_to_be_of_a_configuration_of_the_runs(
 ) -> None:
     for name in ("ext4", "xfs"):
         asked = request_to_json(ProbeRequest(configuration(name)))
-        RunDirectory.create(tmp_path / name, {"id": name, "request": asked, "workloads": []})
+        RunDirectory.create(tmp_path / name, {"id": name, "request": asked, "workloads": [], "finished": "today"})
     assert run_bob(["apm", "derive", "--refuting", str(tmp_path / "xfs"), str(tmp_path / "ext4")]) == Exit.USAGE
     assert text_with(capsys.readouterr().err, "ext4") == snapshot("""\
 bob: --refuting has xfs, but RUN has ext4
@@ -426,3 +427,14 @@ def test_a_set_of_ones_own_needs_no_published_counts(bob: Bob, work: Work) -> No
 bob: unknown set of programs 'mine'
 hint: bob has ccfs; or name a TOML file
 """)
+
+
+def test_a_run_that_was_stopped_makes_no_model(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = {"request": request_to_json(ProbeRequest(configuration("ext4"))), "workloads": []}
+    RunDirectory.create(tmp_path / "probe", {"id": "x", **asked})
+    MatrixDirectory.create(tmp_path / "matrix", {"id": "x"}, ["ext4"])
+    RunDirectory.create(tmp_path / "matrix" / "ext4", {"id": "x", **asked})
+    for run, part in (("probe", "probe"), ("matrix", "matrix/ext4")):
+        assert run_bob(["apm", "derive", str(tmp_path / run)]) == Exit.STORE
+        said = capsys.readouterr().err.replace(str(tmp_path), "TMP")
+        assert said == f"bob: TMP/{part} was stopped before its end\nhint: bob {run} --resume TMP/{run} continues it\n"

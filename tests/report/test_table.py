@@ -24,6 +24,7 @@ from bob.crash.coverage import States
 from bob.observe.observations import TroubleKind
 from bob.report.lines import broken
 from bob.report.nearby import nearby, witness_command
+from bob.report.saved import load_table
 from bob.report.table import foot, print_result
 from wording import line_with, text_with
 
@@ -76,6 +77,18 @@ def test_where_all_was_mounted_nothing_is_said_of_predictions() -> None:
 def test_nothing_is_wider_than_the_terminal_but_commands(width: int) -> None:
     wide = [line for line in printed(result(), width).splitlines() if len(line) > width]
     assert all(line.startswith(("    bob replay ", "run ")) for line in wide)
+
+
+@pytest.mark.parametrize("width", [50, 60, 67, 70, 80, 120])
+def test_a_narrow_table_cuts_no_number(width: int) -> None:
+    known = load_table(HERE.parents[1] / "reports/reference/osdi14-linux-6.1").result
+    [column] = (one for one in known.subjects if one.name == "ext4-ordered")
+    text = printed(replace(known, subjects=(column,)), width)
+    table = text.partition("× single-sector-append ")[0].partition("\n× ")[0]
+    assert "…" not in table
+    for answer in column.answers:
+        states = f"{answer.states.legal_writes:,}"
+        assert len(states) < 4 or states in table, (answer.name, states)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

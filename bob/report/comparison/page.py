@@ -139,13 +139,14 @@ def facts(side: Side) -> dict[str, str]:
     if side.result is None:
         return {}
     on, run = side.result.environment, side.result.run
+    effort = f"budget {plural(run.budget, 'mount')} per workload, seed {run.seed}"
     return {
         "run": run.id,
         "kernel": on.kernel,
         "mkfs": on.mkfs_version,
         "guest": f"{on.image}, {on.accelerator.upper()}, {on.clock} clock",
         "device": side.result.model.words,
-        "explored": f"budget {plural(run.budget, 'mount')} per workload, seed {run.seed}",
+        "explored": effort + words.but_stopped(side.result),
         "when": run.started[:10],
         "bob": run.bob_version,
     }

@@ -143,8 +143,13 @@ def measured(result: Result) -> str:
     on = result.environment
     return (
         f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, {on.mkfs_version}, {result.model.words}, "
-        f"budget {result.run.budget:,}, seed {result.run.seed}"
+        f"budget {result.run.budget:,}, seed {result.run.seed}{but_stopped(result)}"
     )
+
+
+def but_stopped(result: Result) -> str:
+    """Return the end of a sentence about a run that was stopped. Return an empty text if the run is whole."""
+    return "" if result.run.finished else "; it was stopped before its end"
 
 
 def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:

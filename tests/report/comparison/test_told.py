@@ -161,6 +161,17 @@ def test_whatever_differs_is_told(one: Side, other: Side) -> None:
 # Marks
 
 
+@pytest.mark.parametrize("as_page", [False, True])
+def test_a_side_that_was_stopped_is_named(as_page: bool) -> None:
+    show = page if as_page else printed
+    whole = today()
+    assert whole.result is not None
+    stopped = replace(whole.result, run=replace(whole.result.run, finished=""))
+    for result, often in ((whole.result, 0), (stopped, 1)):
+        said = show(compare(whole, replace(whole, result=result)))
+        assert " ".join(said.split()).count("it was stopped before its end") == often
+
+
 def test_every_mark_has_its_own_meaning() -> None:
     marks = [one for marks, _meaning in LEGEND for one in marks.split()]
     assert len(marks) == len(set(marks))
