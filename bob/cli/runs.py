@@ -17,7 +17,7 @@ from bob.cli.options import takes_options
 from bob.cli.output import present
 from bob.errors import BobError, Exit, StoreError, UsageError
 from bob.options import option
-from bob.report.lines import Trimmed
+from bob.report.lines import Trimmed, longest_part
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.run import option_table as table
@@ -146,15 +146,26 @@ def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     # A narrow table shows no dates, since the name that bob gives to a run contains the date.
     dated = screen.width >= _DATED
-    for heading in ("run", "of", *(("began",) if dated else ()), "", "found", "size"):
-        justify: Literal["left", "right"] = "right" if heading == "size" else "left"
-        no_wrap = heading not in ("of", "found")  # a user cannot paste a path that is broken into lines
-        table.add_column(Text(heading, "bob.dim"), overflow="fold", no_wrap=no_wrap, justify=justify)
+    rows = []
     for run in found:
         what = f"{run.kind.value} {run.of}".strip() if run.kind else ""
         began = (run.started[:16].replace("T", " "),) if dated else ()
         state = Text(run.state.value, _STYLES[run.state])
-        table.add_row(str(nearby(Path(run.path))), what, *began, state, _found(run), size(run.bytes))
+        rows.append((str(nearby(Path(run.path))), what, *began, state, _found(run), size(run.bytes)))
+    headings = ("run", "of", *(("began",) if dated else ()), "", "found", "size")
+    texts = [[heading, *(str(row[place]) for row in rows)] for place, heading in enumerate(headings)]
+    # A user cannot paste a path that is broken into lines. What may break does so between words, if there is room.
+    may_break = [heading in ("of", "found") for heading in headings]
+    needed = [longest_part(each, of_words=breaks) for each, breaks in zip(texts, may_break, strict=True)]
+    fits = sum(needed) + 2 * (len(needed) - 1) <= screen.width
+    for heading, breaks, least in zip(headings, may_break, needed, strict=True):
+        justify: Literal["left", "right"] = "right" if heading == "size" else "left"
+        least_width = least if breaks and fits else None
+        table.add_column(
+            Text(heading, "bob.dim"), overflow="fold", no_wrap=not breaks, justify=justify, min_width=least_width
+        )
+    for row in rows:
+        table.add_row(*row)
     screen.print(Trimmed(table))
     others = sum(run.state is RunState.NO_RUN for run in found)
     more = f" and {plural(others, 'other folder')}" if others else ""

@@ -34,6 +34,11 @@ class Trimmed:
             yield Segment.line()
 
 
+def longest_part(texts: Iterable[str], *, of_words: bool) -> int:
+    """Return the width on a terminal of the longest word in ``texts``, or of the longest text."""
+    return max((cell_len(part) for text in texts for part in (text.split() if of_words else [text])), default=0)
+
+
 def print_indented(console: Console, what: RenderableType, indent: int, style: str = "") -> None:
     """Print ``what`` with each line indented by ``indent`` columns. If ``what`` is a str, print it in ``style``."""
     shown = Text(what, style) if isinstance(what, str) else what

@@ -20,7 +20,7 @@ from bob.observe.observations import TroubleKind
 from bob.report.columns import columns_of
 from bob.report.counts import examined, torn_states, whole_states
 from bob.report.grids import grids, listed
-from bob.report.lines import Trimmed, print_command, print_hanging, print_indented, print_title
+from bob.report.lines import Trimmed, longest_part, print_command, print_hanging, print_indented, print_title
 from bob.report.marks import print_grids, print_overview
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS, by_family, cells, style
@@ -169,10 +169,7 @@ def _table(column: SubjectResult, width: int) -> Table:
             rows.append((Text(f"  {name}"), mark, whole_states(cell.states), torn_states(cell.states), tally(cell)))
     texts = [[heading, *(str(row[place]) for row in rows)] for place, heading in enumerate(_HEADINGS)]
     may_break = [heading in ("whole states", "workloads") for heading in _HEADINGS]
-    needed = [
-        max(len(part) for text in each for part in (text.split() or [""] if breaks else [text]))
-        for each, breaks in zip(texts, may_break, strict=True)
-    ]
+    needed = [longest_part(each, of_words=breaks) for each, breaks in zip(texts, may_break, strict=True)]
     too_wide = sum(needed) + _GAP * len(needed) > width
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="")
     for heading, breaks, least in zip(_HEADINGS, may_break, needed, strict=True):

@@ -623,3 +623,16 @@ def test_the_users_folder_is_that_of_the_environment(monkeypatch: pytest.MonkeyP
     assert settings.places()[1] == Path.home() / ".config" / "bob" / "bob.toml"
     monkeypatch.setenv("XDG_CONFIG_HOME", os.devnull)
     assert settings.settings() == settings.Settings()
+
+
+@pytest.mark.parametrize("columns", ["72", "80", "100"])
+def test_a_list_breaks_names_only_where_there_is_no_room(
+    bob: Bob, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    found = to_json(result())
+    put("bob-runs/20261121T230021-1f2e3d", request={"name": "ext4-datajournal"}, found=found, **DONE)
+    lines = bob("runs").out.splitlines()
+    assert any("ext4-datajournal" in line for line in lines), lines
+    assert all(word in " ".join(lines).split() for word in ("×,", "holds,", "?"))
+    assert max(map(len, lines)) <= int(columns)
