@@ -4,7 +4,7 @@ fields stay the same. An *answer* is a verdict on one claim. A *claim* is what e
 a property. Each *way* of an answer is one kind of crash state that breaks the claim, and its *evidence* says in a line
 what is wrong."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -127,12 +127,13 @@ class ClusterTuples:
     looks at (:class:`bob.crash.cuts.CutKind`), by the ``messages`` between the nodes and the client. bob started the
     cluster on the ``checked`` tuples.
 
-    ``rules`` of the cluster (:class:`bob.crash.tuples.PaceRule`) set ``set_aside`` of the possible tuples aside. If the
-    cluster says what a node has recovered, the tuples belong to ``classes`` (:class:`bob.crash.tuples.Classes`). An
-    answer decides all tuples of a class, unless a control has ``split`` the class; ``decided`` counts these tuples.
-    ``unmountable`` states of single disks did not mount. If sandboxes on the host checked tuples, guests ``repeated``
-    some of these checks (None: guests checked all). ``grids`` has a grid for each two nodes; it is empty if a node
-    has very many trees."""
+    ``rules`` of the cluster (:class:`bob.crash.rules.PaceRule`) set ``set_aside`` of the possible tuples aside, and
+    ``set_aside_by`` counts what each rule alone sets aside. bob leaves ``exchanged`` of the other tuples out: they
+    differ from others only by an exchange of like nodes (:mod:`bob.crash.exchanges`). If the cluster says what a node
+    has recovered, the tuples belong to ``classes`` (:class:`bob.crash.tuples.Classes`). An answer decides all tuples of
+    a class, unless a control has ``split`` the class; ``decided`` counts these tuples. ``unmountable`` states of single
+    disks did not mount. If sandboxes on the host checked tuples, guests ``repeated`` some of these checks (None: guests
+    checked all). ``grids`` has a grid for each two nodes; it is empty if a node has very many trees."""
 
     cut: str
     messages: int
@@ -142,6 +143,8 @@ class ClusterTuples:
     are_all_trees: bool
     rules: tuple[str, ...] = ()
     set_aside: Count = 0
+    set_aside_by: Mapping[str, Count] = field(default_factory=dict, hash=False)
+    exchanged: Count = 0
     classes: int = 0
     decided: Count = 0
     split: int = 0
@@ -165,6 +168,10 @@ class ClusterTuples:
         if self.repeated is not None:
             on_host = f"; the host checked, in sandboxes, and guests repeated {plural(self.repeated, 'check')}"
         rules = f"; the rules {', '.join(self.rules)} set {self.set_aside:,} of them aside" if self.rules else ""
+        if len(choosing := {rule: some for rule, some in self.set_aside_by.items() if some}) > 1:
+            rules += f" ({', '.join(f'{rule} alone: {some:,}' for rule, some in choosing.items())})"
+        if self.exchanged:
+            rules += f"; {self.exchanged:,} differ from others only by an exchange of like nodes"
         return (
             f"checked {self.checked:,} of {'' if self.are_all_trees else 'at least '}{self.possible:,} combinations of "
             f"trees and output that crashes of the nodes {at} can leave{rules}{classes}; the nodes have {trees} "

@@ -8,45 +8,14 @@ cluster should survive, and a failure tells most."""
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
 from itertools import combinations
 from random import Random
 
 from bob.crash.cuts import Cuts, Interval, NodeStates, count_tuples, fitting
 from bob.crash.drafts import interleave
+from bob.crash.rules import NO_RULES, Rules
 
-
-class PaceRule(StrEnum):
-    """A rule of PACE (section 3.3) that spares work. A tuple follows the rule if exactly these nodes are behind: half
-    of all nodes, rounded up (R1), the master (R3), one node that is not the master (R4), or all (R5)."""
-
-    MAJORITY = "R1"
-    MASTER = "R3"
-    SLAVE = "R4"
-    ALL = "R5"
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rules of a cluster with the node ``master``. A tuple is set aside if it follows none of ``rules``. Without
-    rules, no tuple is set aside. If no node is behind, no rule sets the tuple aside."""
-
-    rules: tuple[PaceRule, ...] = ()
-    master: int = 0
-
-    def allow(self, behind: Sequence[int], nodes: int) -> bool:
-        """Return whether the rules keep a tuple of ``nodes`` nodes if the nodes ``behind`` are behind."""
-        follows = {
-            PaceRule.MAJORITY: len(behind) == (nodes + 1) // 2,
-            PaceRule.MASTER: list(behind) == [self.master],
-            PaceRule.SLAVE: len(behind) == 1 and self.master not in behind,
-            PaceRule.ALL: len(behind) == nodes,
-        }
-        return not self.rules or not behind or any(follows[rule] for rule in self.rules)
-
-
-NO_RULES = Rules()
 Chosen = tuple[int, ...]  # for each node, the number of its tree; last, the number of outputs before the crash
 
 
@@ -75,9 +44,11 @@ class PossibleTuples:
         """Return the exact number of possible tuples that ``rules`` do not set aside."""
         return sum(
             count_tuples(self.cuts, [*self._choices(told, behind), [self.states[-1][told]]])
+            if rules.allow(behind, self.nodes)
+            else sum(1 for _one in self._with_behind(told, behind, rules))
             for told in range(len(self.states[-1]))
             for size in range(self.nodes + 1)
-            for behind in self._sets(told, size, rules)
+            for behind in combinations(range(self.nodes), size)
         )
 
     def in_order(self, rules: Rules = NO_RULES) -> Iterator[Chosen]:
@@ -86,7 +57,7 @@ class PossibleTuples:
         outputs = range(len(self.states[-1]))[::-1]
         for size in range(self.nodes + 1):
             yield from interleave(
-                self._with_behind(told, one) for told in outputs for one in self._sets(told, size, rules)
+                self._with_behind(told, one, rules) for told in outputs for one in self._sets(told, size)
             )
 
     def grid(self, nodes: tuple[int, int], answers: Mapping[Chosen, int | None]) -> tuple[str, ...]:
@@ -120,24 +91,50 @@ class PossibleTuples:
         newest = self._newest(chosen[-1])
         return tuple(node for node in range(self.nodes) if chosen[node] != newest[node])
 
-    def _sets(self, told: int, size: int, rules: Rules) -> list[tuple[int, ...]]:
-        found = [one for one in combinations(range(self.nodes), size) if rules.allow(one, self.nodes)]
+    def _sets(self, told: int, size: int) -> list[tuple[int, ...]]:
+        found = [*combinations(range(self.nodes), size)]
         Random(f"{self.seed} behind {told}").shuffle(found)
         return found
 
-    def _with_behind(self, told: int, behind: Sequence[int]) -> Iterator[Chosen]:
+    def _with_behind(self, told: int, behind: Sequence[int], rules: Rules) -> Iterator[Chosen]:
+        """Yield the possible tuples after ``told`` outputs in which exactly the nodes ``behind`` are behind, without
+        those that ``rules`` set aside."""
         random, choices = Random(f"{self.seed} tuples {told} {behind}"), self._trees(told, behind)
         for older in choices:
             random.shuffle(older)
-        yield from self._spread((), choices, told)
+        asked = None if rules.allow(behind, self.nodes) else rules.stand_ins(behind, self.nodes)
+        yield from self._spread((), choices, told, asked)
 
-    def _spread(self, chosen: Chosen, choices: Sequence[Sequence[int]], told: int) -> Iterator[Chosen]:
-        """Yield the possible tuples that begin with the trees ``chosen``. The first ones differ in each other tree."""
+    def _spread(
+        self,
+        chosen: Chosen,
+        choices: Sequence[Sequence[int]],
+        told: int,
+        asked: Sequence[Sequence[int]] | None,
+    ) -> Iterator[Chosen]:
+        """Yield the possible tuples that begin with the trees ``chosen``. The first ones differ in each other tree.
+        Leave out those whose stand-ins ``asked`` are all possible (None: leave out none)."""
+        if asked is not None and all(self._stand_in(chosen, one, told) for one in asked):
+            return
         if len(chosen) == len(choices):
             yield (*chosen, told)
             return
         more = [(*chosen, tree) for tree in choices[len(chosen)] if self._go_together((*chosen, tree), told)]
-        yield from interleave(self._spread(one, choices, told) for one in more)
+        yield from interleave(self._spread(one, choices, told, asked) for one in more)
+
+    def _stand_in(self, chosen: Chosen, nodes: Sequence[int], told: int) -> bool:
+        """Return whether a tuple is possible in which ``nodes`` have their trees of ``chosen``, which has the trees of
+        the first nodes, and the other nodes have their newest trees."""
+        if any(node >= len(chosen) for node in nodes):
+            return False
+        trees = tuple(chosen[node] if node in nodes else tree for node, tree in enumerate(self._newest(told)))
+        if (trees, told) not in self._possible:
+            self._possible[trees, told] = -1 not in trees and self._go_together(trees, told)
+        return self._possible[trees, told]
+
+    @cached_property
+    def _possible(self) -> dict[tuple[Chosen, int], bool]:
+        return {}
 
     def _go_together(self, trees: Chosen, told: int) -> bool:
         """Return whether some consistent cut has the first nodes at these ``trees``, and the client at ``told``."""
@@ -169,12 +166,12 @@ class PossibleTuples:
         """Return the newest tree of a node after ``told`` outputs, or -1 if none is possible then."""
         [when] = self.states[-1][told]
         found = [
-            (one.first, number)
+            (one.first, one.last, number)
             for number, intervals in enumerate(self.states[node])
             for one in intervals
             if self.cuts.go_together(node, one, self.nodes, when)
         ]
-        return max(found, default=(0, -1))[1]
+        return max(found, default=(0, 0, -1))[2]
 
 
 @dataclass(frozen=True, slots=True)

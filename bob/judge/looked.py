@@ -40,7 +40,8 @@ class Looked:
     """The crash states of a program if a crash comes after its output ``told`` and before its next output. ``answers``
     maps each outcome's number to the checker's answer. bob ran the checker ``checks`` times for these answers. If the
     checker gave different answers on the same tree, ``disagreed`` describes them (None: it did not). For a cluster,
-    ``behind`` maps each outcome to the nodes that are behind (:mod:`bob.crash.tuples`)."""
+    ``behind`` maps each outcome to the nodes that are behind (:mod:`bob.crash.tuples`), and ``late`` to the node that
+    started late in the check (-1: all nodes started together)."""
 
     told: bytes
     case: Case
@@ -49,6 +50,7 @@ class Looked:
     checks: int = 0
     disagreed: str | None = None
     behind: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    late: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def answered(self) -> AnsweredTrees:

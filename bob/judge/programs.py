@@ -36,13 +36,15 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 class EasiestCrash:
     """The crash that best explains a way to break the program. ``place`` is the index of the crash's window.
     A mount of ``state`` showed tree number ``outcome`` of this window. Before this crash, the program has
-    written the output ``told``. In a cluster, the nodes ``behind`` have an old tree (None: not a cluster)."""
+    written the output ``told``. In a cluster, the nodes ``behind`` have an old tree (None: not a cluster), and the node
+    ``late`` started late in the check (-1: none)."""
 
     place: int
     state: CrashState
     outcome: int
     told: bytes
     behind: tuple[int, ...] | None = None
+    late: int = -1
 
 
 @dataclass(slots=True)
@@ -106,7 +108,8 @@ def judge(
             harm.trees[place, seen.outcome] = None
             harm.states.add((place, seen.state))
             behind = window.behind.get(seen.outcome)
-            crash = EasiestCrash(place, seen.state, seen.outcome, window.told, behind)
+            late = window.late.get(seen.outcome, -1)
+            crash = EasiestCrash(place, seen.state, seen.outcome, window.told, behind, late)
             # In a cluster, the fewer nodes are behind, the easier. Among equals, the latest window is the easiest.
             few = () if behind is None else (len(behind),)
             harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, before=few, after=(-place,))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bob.crash.tuples import PaceRule
+from bob.crash.rules import PaceRule
 from bob.errors import UsageError, meant
 from bob.program.program import (
     BUILD,
@@ -69,12 +69,13 @@ class ProgramDeclaration(Declaration, frozen=True):
 class ClusterDeclaration(ProgramDeclaration, frozen=True):
     """The content of a ``cluster.toml``: that of an ``app.toml``, and the number of nodes (the members of the cluster).
     After a start, the script ``ready`` must succeed within ``ready_seconds``. ``device_mib`` is the size of each node's
-    disk."""
+    disk. Nodes of one group of ``alike`` have the same role."""
 
     nodes: int = 3
     ready_seconds: Amount = 30.0
     rules: tuple[PaceRule, ...] = ()
     master: int = 0
+    alike: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,6 +83,9 @@ class ClusterDeclaration(ProgramDeclaration, frozen=True):
             raise ValueError(f"nodes must be 1 to {MOST_NODES}, not {self.nodes}")
         if not 0 <= self.master < self.nodes:
             raise ValueError(f"master must be a node, 0 to {self.nodes - 1}, not {self.master}")
+        like = [node for group in self.alike for node in group]
+        if len({*like} & {*range(self.nodes)}) != len(like):
+            raise ValueError(f"alike must be groups of different nodes, 0 to {self.nodes - 1}, not {self.alike}")
         if not 1 <= self.ready_seconds <= MOST_SECONDS:
             raise ValueError(f"ready_seconds must be 1 to {MOST_SECONDS:g}, not {self.ready_seconds:g}")
 

@@ -6,11 +6,11 @@ import hashlib
 import io
 import json
 import tarfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from bob.crash.tuples import PaceRule
+from bob.crash.rules import PaceRule
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
@@ -90,7 +90,8 @@ class Program:
     scripts ``setup``, ``workload`` and ``check`` are clients of the cluster. After a start, the cluster must be ready
     within ``ready_seconds`` (guest's clock). The node ``late`` starts after the others are ready, so that it does not
     lead (-1: all nodes start together). The cluster's ``rules`` say which crash states bob may leave out
-    (:class:`bob.crash.tuples.Rules`). ``master`` is the node that these rules call the master."""
+    (:class:`bob.crash.rules.Rules`). ``master`` is the node that these rules call the master. Nodes of one group of
+    ``alike`` have the same role (:mod:`bob.crash.exchanges`)."""
 
     name: str
     about: str
@@ -107,14 +108,10 @@ class Program:
     late: int = -1
     rules: tuple[PaceRule, ...] = ()
     master: int = 0
+    alike: tuple[tuple[int, ...], ...] = ()
 
     def is_log(self, path: str) -> bool:
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
-
-    def starting(self, case: int) -> Program:
-        """Return the program for the check of an outcome (what a mount of a crash state shows). In a cluster, the
-        outcome's number ``case`` decides whether all nodes start together, or which node starts late."""
-        return replace(self, late=case % (self.nodes + 1) - 1) if self.nodes else self
 
     @property
     def world_packages(self) -> tuple[str, ...]:
@@ -175,6 +172,7 @@ class ProgramDocument(Document, frozen=True, kw_only=True):
     late: int = -1
     rules: tuple[PaceRule, ...] = ()
     master: int = 0
+    alike: tuple[tuple[int, ...], ...] = ()
     files: tuple[tuple[str, bool, bytes], ...]  # path, executable, data
 
     @classmethod

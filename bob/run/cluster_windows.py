@@ -15,11 +15,13 @@ from bob.catalogue.request import ProbeRequest
 from bob.crash.coverage import States
 from bob.crash.cuts import CutKind, Cuts, Interval, intervals_of
 from bob.crash.drafts import spread
+from bob.crash.exchanges import Exchanges
 from bob.crash.legal import GrowthPoint
 from bob.crash.members import ClusterCrash, NodeDisk, node_disks, together
 from bob.crash.plan import Plan
+from bob.crash.rules import NO_RULES, PaceRule, Rules
 from bob.crash.state import CrashState
-from bob.crash.tuples import NO_RULES, Chosen, Classes, PossibleTuples, Rules
+from bob.crash.tuples import Chosen, Classes, PossibleTuples
 from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.observe.effort import Effort
@@ -158,7 +160,11 @@ class _Cluster:
         intervals = [[tuple(sources) for sources in node.sources] for node in self._trees]
         self._told = _told(case)
         self.classes: Classes | None = None
-        self._rules = Rules(case.work.rules, case.work.master) if request.by_rules else NO_RULES
+        # At one instant, a node may lack for long what others have, so a minority of old trees may lose data.
+        by_rules = request.by_rules and self._kind is CutKind.ANY
+        self._rules = Rules(case.work.rules, case.work.master) if by_rules else NO_RULES
+        alike = case.work.alike if request.by_rules else ()
+        self._exchanges = Exchanges(alike, [node.files for node in self._trees] if alike else ())
         self.tuples = PossibleTuples(cuts, intervals, [when for _output, when in self._told], request.seed)
 
     @property
@@ -178,7 +184,7 @@ class _Cluster:
         if self.classes is not None:
             others = self.classes.in_order(islice(others, MOST_CLASSED), self._request.seed)
         found: dict[Chosen, None] = {}
-        for one in chain(self._ends(), self._power_cuts(), others):
+        for one in chain(self._ends(), self._exchanges.distinct(chain(self._ends(), self._power_cuts(), others))):
             found.setdefault(one)
             if len(found) >= self._request.budget + len(self._ends()):
                 break
@@ -233,7 +239,8 @@ class _Cluster:
             table = OutcomeTable([found[number] for number in mine], chunks)
             observed = Observations(seen, table, coverage, self._lost, final=True)
             behind = {place: self.tuples.behind(chosen[number]) for place, number in enumerate(mine)}
-            job = TuplesJob(case, told, output, observed, behind, self._request, progress)
+            late = {place: self._rules.late(some, len(self._trees), place) for place, some in behind.items()}
+            job = TuplesJob(case, told, output, observed, behind, late, self._request, progress)
             job.tuples = tuple(chosen[number] for number in mine)
             job.tree = self._tree
             made.insert(0, job)
@@ -335,6 +342,8 @@ class _Cluster:
             possible=self.tuples.possible,
             rules=tuple(rule.value for rule in self._rules.rules),
             set_aside=self.tuples.possible - self.tuples.possible_by(self._rules),
+            set_aside_by={rule.value: self._set_aside_by(rule) for rule in self._rules.rules},
+            exchanged=self._exchanged(),
             checked=len(codes),
             grids=tuple(NodeGrid(pair, self.tuples.grid(pair, codes)) for pair in self._pairs),
             classes=classes[0],
@@ -344,6 +353,17 @@ class _Cluster:
             unmountable=sum(node.unmountable for node in self._trees),
             repeated=repeated,
         )
+
+    def _set_aside_by(self, rule: PaceRule) -> int:
+        """Return how many tuples ``rule`` alone sets aside."""
+        return self.tuples.possible - self.tuples.possible_by(Rules((rule,), self._rules.master))
+
+    def _exchanged(self) -> int:
+        """Return how many tuples bob leaves out for others with exchanged trees. It counts at most MOST_CLASSED."""
+        if not self._exchanges.alike:
+            return 0
+        some = [*islice(self.tuples.in_order(self._rules), MOST_CLASSED)]
+        return len(some) - sum(1 for _one in self._exchanges.distinct(some))
 
 
 def _told(case: ProgramCase) -> list[tuple[bytes, Interval]]:

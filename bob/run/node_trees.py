@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 from bob.crash.cubes import Cube
 from bob.crash.cuts import Interval
@@ -63,6 +64,12 @@ class NodeTrees:
         within = (outcome for cube, outcome in self.seen.cubes if mask(whole) in cube)
         found = next((one for some in (alike, within) for one in some if one is not None), None)
         return self.outcomes.index(found) if found in self.outcomes else None
+
+    @property
+    def files(self) -> tuple[bytes, ...]:
+        """A digest of the files of each tree."""
+        trees = (self.seen.findings.observation(one).tree or {} for one in self.outcomes)
+        return tuple(blake2b(repr(sorted(tree.items())).encode(), digest_size=16).digest() for tree in trees)
 
     def state(self, tree: int, interval: Interval, moment: int) -> CrashState:
         """Return a crash state that leaves tree number ``tree`` at ``moment``, which is in ``interval``."""

@@ -2,7 +2,7 @@
 between two outputs of the program (:class:`bob.program.transcript.Window`)."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -105,6 +105,11 @@ class CheckJob(Job):
         """Return the crash states with their trees, and the case that they belong to."""
         raise NotImplementedError
 
+    def late(self, outcome: int) -> int:
+        """Return the node of a cluster that starts late in the check of the tree number ``outcome``, or -1."""
+        del outcome
+        return -1
+
     def looked_at(self, case: ProgramCase, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
         return _looked(case, self._output, observed, checked)
 
@@ -117,7 +122,7 @@ class CheckJob(Job):
         checked = self.known_answers()
         if agent.is_sound:
             try:
-                _check(agent, case, self._output, self._request, observed, checked, self._sink(tell))
+                _check(agent, case, self._output, self._request, observed, checked, self._sink(tell), self.late)
             except (GuestLost, AgentBroken, UsageError) as loss:
                 observed = replace(observed, lost=what_happened(loss, self.when))
         self.looked = self.looked_at(case, observed, checked)
@@ -183,6 +188,7 @@ def _check(
     observed: Observations,
     checked: CheckerAnswers[int],
     tell: StateSink,
+    late: Callable[[int], int],
 ) -> None:
     """Run the checker on each tree. If several crash states mount with this tree, take the one that is easiest to
     explain to a user. Also run the checker in a sample of other crash states that mount with the same tree. If a check
@@ -213,10 +219,10 @@ def _check(
         """Ask about the states in groups: the nodes of a cluster start in one order for all states of a group."""
         groups: dict[int, list[tuple[int, CrashState]]] = {}
         for one in asked:
-            groups.setdefault(case.work.starting(one[0]).late, []).append(one)
-        for late, some in groups.items():
+            groups.setdefault(late(one[0]), []).append(one)
+        for node, some in groups.items():
             if case.work.nodes:
-                choose_start(agent, late)
+                choose_start(agent, node)
             ask(iter(some))
 
     ask_in_order(list(first.items()))

@@ -380,7 +380,7 @@ class _ProgramRun:
             assert way.consequence is not None
             window = looked[crash.place]
             case, causes = window.case, window.causes(crash.state)
-            claim = CheckerClaim(self.cases[number].work.starting(crash.outcome), crash.told)
+            claim = CheckerClaim(replace(self.cases[number].work, late=crash.late), crash.told)
             document = witness.write(
                 ShownState(case, crash.state, claim, way.evidence, causes),
                 environment=asdict(self.environment),

@@ -36,11 +36,12 @@ class TuplesJob(CheckJob):
         output: bytes,
         observed: Observations,
         behind: Mapping[int, tuple[int, ...]],
+        late: Mapping[int, int],
         request: ProbeRequest,
         progress: Progress,
     ) -> None:
         super().__init__(case, place, output, request, progress)
-        self._observed, self._behind = observed, behind
+        self._observed, self._behind, self._late = observed, behind, late
         self.known: Mapping[int, CheckerAnswer] = {}
         self._taken_over: Mapping[int, CheckerAnswer] = {}
         self.looked = self.looked_at(case, observed, self.known_answers())
@@ -58,8 +59,10 @@ class TuplesJob(CheckJob):
 
     def on_host(self, place: int) -> TupleCheck:
         """Return the check of the tuple at ``place``, as the host does it."""
-        tree, late = partial(self.tree, self.tuples[place]), self._case.work.starting(place).late
-        return TupleCheck(self.title, tree, self._output, late)
+        return TupleCheck(self.title, partial(self.tree, self.tuples[place]), self._output, self.late(place))
+
+    def late(self, outcome: int) -> int:
+        return self._late[outcome]
 
     def begin(self) -> bool:
         """Take over the known answers. Return whether guests must check more tuples, and the last one was not lost."""
@@ -87,7 +90,7 @@ class TuplesJob(CheckJob):
         return self._case, self._observed
 
     def looked_at(self, case: ProgramCase, observed: Observations, checked: CheckerAnswers[int]) -> Looked:
-        return replace(super().looked_at(case, observed, checked), behind=self._behind)
+        return replace(super().looked_at(case, observed, checked), behind=self._behind, late=self._late)
 
     def _sink(self, tell: StateSink) -> StateSink:
         return (lambda _checks: tell(0)) if self._is_on_host else tell

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.crash.cuts import Cuts, Interval, Message, intervals_of
-from bob.crash.tuples import Classes, PaceRule, PossibleTuples, Rules, widest
+from bob.crash.tuples import Classes, PossibleTuples, widest
 
 from .test_cuts import LAST, MESSAGES, NODES, STATES, consistent, interval, possible
 
@@ -38,37 +38,6 @@ def test_each_possible_tuple_comes_once_with_few_nodes_behind_first(
     assert set(found) == expected
     assert [len(tuples.behind(one)) for one in found] == sorted(len(tuples.behind(one)) for one in found)
     assert tuples.possible == sum(tuples.possible_after(number) for number in range(len(told)))
-
-
-@given(MESSAGES, TREES, ENDS, st.sets(st.sampled_from(PaceRule), min_size=1), st.integers(0, 1))
-def test_rules_set_aside_what_follows_none_of_them(
-    messages: list[Message] | None,
-    trees: tuple[list[list[Interval]], ...],
-    ends: list[int],
-    some: set[PaceRule],
-    master: int,
-) -> None:
-    tuples = PossibleTuples(Cuts(NODES, messages), trees, outputs(ends), 1)
-    rules, nodes = Rules(tuple(some), master), NODES - 1
-
-    def follows(behind: tuple[int, ...]) -> bool:
-        return any(
-            (rule is PaceRule.MAJORITY and len(behind) == 1)  # of two nodes, one is what PACE calls a majority
-            or (rule is PaceRule.MASTER and behind == (master,))
-            or (rule is PaceRule.SLAVE and behind == (1 - master,))
-            or (rule is PaceRule.ALL and len(behind) == nodes)
-            for rule in some
-        )
-
-    expected = [one for one in tuples.in_order() if not tuples.behind(one) or follows(tuples.behind(one))]
-    assert sorted(tuples.in_order(rules)) == sorted(expected)
-    assert tuples.possible_by(rules) == len(expected)
-
-
-def test_a_majority_of_three_is_two() -> None:
-    rules = Rules((PaceRule.MAJORITY,))
-    sets = [(), (0,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
-    assert [behind for behind in sets if rules.allow(behind, 3)] == [(), (0, 1), (0, 2), (1, 2)]
 
 
 @given(MESSAGES, TREES, ENDS)

@@ -60,7 +60,11 @@ def test_mistakes_in_a_cluster_are_refused(tmp_path: Path) -> None:
     assert text_with(many.value.message, "cluster.toml", "nodes", "40")
     with pytest.raises(UsageError) as ruled:
         CLUSTER.load(folder(tmp_path / "ruled", 'rules = ["R9"]\n'))
-    assert text_with(ruled.value.message, "cluster.toml", "R9", "R1, R3, R4, R5")
+    assert text_with(ruled.value.message, "cluster.toml", "R9", "R1, R2, R3, R4, R5")
+    for wrong in ("[[0, 3]]", "[[0, 1], [1, 2]]"):
+        with pytest.raises(UsageError) as alike:
+            CLUSTER.load(folder(tmp_path / f"alike{len(wrong)}", f"alike = {wrong}\n"))
+        assert text_with(alike.value.message, "cluster.toml", "alike", "2")
     with pytest.raises(UsageError) as led:
         CLUSTER.load(folder(tmp_path / "led", "master = 3\n"))
     assert text_with(led.value.message, "cluster.toml", "master", "0 to 2", "3")
@@ -102,11 +106,6 @@ def test_file_systems_must_be_one_or_one_for_each_node(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         requests(cluster, "ext4,xfs")
     assert text_with(refused.value.message, "ext4,xfs", "2", "3")
-
-
-def test_start_orders_take_turns(tmp_path: Path) -> None:
-    cluster = CLUSTER.load(folder(tmp_path / "mine"))
-    assert [cluster.starting(case).late for case in range(6)] == [-1, 0, 1, 2, -1, 0]
 
 
 def test_the_shipped_clusters_can_be_loaded() -> None:

@@ -80,7 +80,10 @@ def test_every_answer_and_its_witness_is_on_one_page(tmp_path: Path) -> None:
 def test_a_cluster_has_counts_a_grid_and_the_nodes_with_an_old_tree(tmp_path: Path) -> None:
     answers = found(tmp_path)
     grid = NodeGrid((0, 2), ("x.", "? "))
-    counts = ClusterTuples("any", 7, (2, 3, 2), 9, 5, True, ("R1",), 2, 4, 6, 1, 0, (grid,))
+    counts = ClusterTuples(
+        "any", 7, (2, 3, 2), 9, 5, are_all_trees=True, rules=("R1", "R3"), set_aside=2, grids=(grid,)
+    )
+    counts = replace(counts, set_aside_by={"R1": 3, "R3": 4}, exchanged=8, classes=4, decided=6, split=1)
     subject = answers.file_systems[0]
     ways = tuple(replace(way, behind=(0, 2)) for way in subject.answer.ways)
     subject = replace(answered(subject, ways=ways), tuples=counts)
@@ -89,6 +92,7 @@ def test_a_cluster_has_counts_a_grid_and_the_nodes_with_an_old_tree(tmp_path: Pa
     [picture] = page.with_class("svg", "bob-grids")
     assert told((grid,)) in " ".join(picture.text.split()) and "some check refused: 1" in told((grid,))
     assert text_with(counts.words, "checked 5 of 9 ", "7 messages", "R1", "4 classes", "6 combinations", "2, 3, 2")
+    assert text_with(counts.words, "R1 alone: 3, R3 alone: 4", "8 differ")
     exact = replace(counts, cut="instant", are_all_trees=False, rules=(), classes=0)
     assert text_with(exact.words, "at one instant", "at least 9", "perhaps also others")
 

@@ -20,8 +20,8 @@ from bob.crash.coverage import States
 from bob.crash.cuts import CutKind
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
+from bob.crash.rules import PaceRule
 from bob.crash.state import CrashState
-from bob.crash.tuples import PaceRule
 from bob.judge.programs import judge
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
@@ -36,6 +36,7 @@ from bob.run.host_clusters import TupleCheck
 from bob.subject import cluster_of
 from bob.trace.base import Base
 from bob.trace.model import DeviceWrite, Flush, Moment, Trace
+from wording import text_with
 
 SECTORS, PLACE = 16, 3  # each disk has this length, and its file is in this sector
 OLD, NEW = b"o" * 512, b"n" * 512
@@ -255,8 +256,33 @@ def test_rules_leave_out_tuples_and_say_how_many(guests: Guests) -> None:
     every = counts.possible
     assert every == len(brute(CutKind.ANY))
     assert counts.set_aside > 0 and counts.rules == ("R3",)
+    assert counts.set_aside_by == {"R3": counts.set_aside}
+    _looked, both = explored(case_of(rules=(PaceRule.MASTER, PaceRule.SLAVE), master=0))
+    assert 0 <= both.set_aside < min(both.set_aside_by.values())
+    assert all(text_with(both.words, rule, some) for rule, some in both.set_aside_by.items())
+    _looked, instant = explored(case_of(rules=(PaceRule.MASTER,), master=0), cut=CutKind.INSTANT)
+    assert (instant.rules, instant.set_aside) == ((), 0)  # a rule needs cuts at any moments
     _looked, counts = explored(case_of(rules=(PaceRule.MASTER,), master=0), by_rules=False)
     assert (counts.possible, counts.set_aside, counts.checked) == (every, 0, every)
+
+
+def test_by_r2_a_node_starts_late_that_is_not_behind(guests: Guests) -> None:
+    looked, _counts = explored(case_of(rules=(PaceRule.MAJORITY, PaceRule.LEADER)))
+    late = {behind: one.late[place] for one in looked for place, behind in one.behind.items()}
+    assert late[1,] == 0
+
+
+def test_like_nodes_exchange_their_trees(guests: Guests) -> None:
+    """The disks have the same files, and nothing is synced."""
+    unsynced = Plan(replace(TRACE, flushes=()), BASE, DeviceModel())
+    _looked, every = explored(replace(case_of(), plan=unsynced))
+    before = {tuple(one) for one in guests.made}
+    guests.made.clear()
+    _looked, counts = explored(replace(case_of(alike=((0, 1),)), plan=unsynced))
+    alike = {(*sorted(files), told) for *files, told in before}
+    assert {(*sorted(files), told) for *files, told in guests.made} == alike
+    assert counts.exchanged == every.possible - len(alike) > 0
+    assert counts.checked == len(alike) and text_with(counts.words, counts.exchanged)
 
 
 def test_a_tuple_of_each_class_decides_the_others(guests: Guests) -> None:
