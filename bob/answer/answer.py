@@ -75,6 +75,32 @@ class Cross(StrEnum):
     MISSED = "missed by the model"
 
 
+class ClusterHarm(StrEnum):
+    """A consequence of a cluster's vulnerability (PACE, Table 2b). A *window* closes by itself. ``LOSS`` is about data
+    that the client was told about in the recording, and ``LOSS_OF_OLD`` about earlier data."""
+
+    CORRUPTION = "silent corruption"
+    LOSS_OF_OLD = "loss of old data"
+    LOSS = "loss of new data"
+    UNAVAILABLE = "unavailable"
+    WINDOW_OF_CORRUPTION = "window of silent corruption"
+    WINDOW_OF_LOSS_OF_OLD = "window of loss of old data"
+    WINDOW_OF_LOSS = "window of loss of new data"
+    WINDOW_OF_UNAVAILABILITY = "window of unavailability"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKind:
+    """The kind of a cluster's vulnerability. It ``is_global`` if one node with an old tree is not enough."""
+
+    harm: ClusterHarm
+    is_global: bool
+
+    @property
+    def words(self) -> str:
+        return f"{'global' if self.is_global else 'local'}: {self.harm.value}"
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A way to break a claim, as one kind of crash state shows it. ``evidence`` says in one line what is wrong after
@@ -87,7 +113,8 @@ class Way:
     For programs, ``told`` is the program's output before the crash that the witness shows (one character for each
     byte). ``trees`` counts the distinct trees of files. ``relied_on`` lists what the program relied on. The first item
     is the one that most trees lack. For clusters, ``behind`` has the nodes that are behind in the witness's crash
-    (:mod:`bob.crash.tuples`); no explored crash of this kind has fewer of them. Otherwise it is None.
+    (:mod:`bob.crash.tuples`); no explored crash of this kind has fewer of them. Otherwise it is None. ``kind`` is the
+    kind of a cluster's vulnerability, if the check says it.
 
     ``replay`` is the command that shows the witness again, for a shell in the directory where bob wrote the document.
     Only documents of --json have it.
@@ -109,17 +136,19 @@ class Way:
     crossed: Mapping[str, Cross] = field(default_factory=dict, hash=False)
     behind: tuple[int, ...] | None = None
     replay: str = field(default="", compare=False)
+    kind: ClusterKind | None = None
 
     @property
     def behind_words(self) -> str:
-        """A sentence that names the nodes with an old tree in the witness. It is empty if the program is not a
-        cluster."""
+        """A sentence that names the nodes with an old tree in the witness, and the vulnerability's kind. It is empty if
+        the program is not a cluster."""
         if self.behind is None:
             return ""
+        kind = "" if self.kind is None else f" ({self.kind.words})"
         if not self.behind:
-            return "no node has to keep an old tree for that"
+            return f"no node has to keep an old tree for that{kind}"
         nodes, verb = " and ".join(f"n{node}" for node in self.behind), "keeps" if len(self.behind) == 1 else "keep"
-        return f"it is enough that {nodes} {verb} an old tree"
+        return f"it is enough that {nodes} {verb} an old tree{kind}"
 
     @property
     def output(self) -> bytes:

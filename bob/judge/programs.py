@@ -13,6 +13,7 @@ from bob.claim.checking import CheckerClaim, evidence
 from bob.claim.verdict import Verdict, judged_states
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState
+from bob.judge.cluster_kinds import cluster_kind
 from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.reliance import Reliances
 from bob.observe.easiest import Easiest
@@ -66,6 +67,7 @@ class _Harm:
             told=crash.told.decode("latin-1"),
             trees=len(self.trees),
             behind=crash.behind,
+            kind=None if crash.behind is None else cluster_kind(consequence, said, crash.told, crash.behind),
             relied_on=reliances.relied_on(self.trees) if reliances and consequence is not Consequence.HANG else (),
         )
 

@@ -227,7 +227,7 @@ def test_each_possible_tuple_is_checked_once(guests: Guests, kind: CutKind) -> N
     assert subject.answer.verdict is Verdict.FAILS
     [way] = subject.answer.ways
     assert way.behind == easiest.behind == (1,)  # node 0 had synced before the client was told
-    assert way.behind_words == "it is enough that n1 keeps an old tree"
+    assert way.behind_words == "it is enough that n1 keeps an old tree (local: loss of new data)"
     [grid] = counts.grids
     expected_grid = {
         (one, other): "x"
