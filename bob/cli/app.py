@@ -176,7 +176,7 @@ def run(
         answers, folder = try_program(
             program, mine, delivery.out, progress, against, explores=bool(about.fs), numbers=only
         )
-    return finish(answers, folder, delivery.json_file, delivery.junit_file, expected)
+    return finish(answers, folder, delivery.json_file, delivery.ci_files, expected)
 
 
 def _names(requests: Sequence[ProbeRequest]) -> list[str]:
@@ -191,7 +191,7 @@ def resume_program(verb: str, run: Path, host: Host, delivery: table.Delivery, e
         answers, folder = resume(run, host, progress, of_cluster=verb == "cluster")
     if expected is not None:
         check_earlier(expected, answers.program_name, [one.title for one in answers.subjects])
-    return finish(answers, folder, delivery.json_file, delivery.junit_file, expected)
+    return finish(answers, folder, delivery.json_file, delivery.ci_files, expected)
 
 
 @app.command("check")

@@ -1,5 +1,5 @@
-"""The report to a CI at the end of a run: a JUnit file, annotations, an exit code, and a comparison with a table of
-expected verdicts. A verdict (such as HOLDS or FAILS) is about one property of one configuration."""
+"""The report to a CI at the end of a run: files in JUnit XML and KTAP, annotations, an exit code, and a comparison with
+a table of expected verdicts. A verdict (such as HOLDS or FAILS) is about one property of one configuration."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,10 @@ from bob.program.stack import SourceLine
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, known_reasons, named_side, run_side
 from bob.report.junit import to_junit
+from bob.report.ktap import to_ktap
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
 from bob.report.published import PUBLISHED
+from bob.run.option_table import CiFiles
 
 _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 _LINES = 6  # lines of details in an annotation: GitHub shows only the first ones
@@ -70,7 +72,7 @@ def _expects_nothing(expected: Side, of: str) -> UsageError:
 
 
 def conclude(
-    done: Sequence[tuple[Result, Path]], json_file: Path | None, junit_file: Path | None, expected: Side | None
+    done: Sequence[tuple[Result, Path]], json_file: Path | None, ci_files: CiFiles, expected: Side | None
 ) -> Exit:
     """Report results to a CI. ``done`` has each result with its run directory. Return exit code 1 if a
     verdict differs from the ``expected`` one, and 3 if an unknown verdict leaves that open. Otherwise return the worst
@@ -89,7 +91,7 @@ def conclude(
         suites += suites_of_comparison(comparisons[-1], within)
     for comparison in comparisons:
         _print(comparison, json_file)
-    tell(suites, junit_file, is_wrong=expected is not None)
+    tell(suites, ci_files, is_wrong=expected is not None)
     if any(comparison.differs() for comparison in comparisons):
         return Exit.DIFFERENT
     if any(comparison.is_undecided for comparison in comparisons):
@@ -103,7 +105,7 @@ def finish(
     result: Result,
     run: Path,
     json_file: Path | None,
-    junit_file: Path | None,
+    ci_files: CiFiles,
     expected: Side | None = None,
     *,
     is_wrong: bool = True,
@@ -113,8 +115,8 @@ def finish(
     result, only a difference from it counts (:func:`conclude`)."""
     deliver(result, run, json_file)
     if expected is not None:
-        return conclude([(result, run)], json_file, junit_file, expected)
-    tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
+        return conclude([(result, run)], json_file, ci_files, expected)
+    tell(suites_of(result, run), ci_files, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
 
 
@@ -150,11 +152,13 @@ def _apart_from_failures(result: Result) -> Exit:
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
 
 
-def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``junit_file`` (if given). On GitHub, annotate each point (a test case of JUnit) that failed or is unknown.
-    A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
-    if junit_file is not None:
-        write_text(junit_file, to_junit(suites), "--junit")
+def tell(suites: Sequence[Suite], ci_files: CiFiles, *, is_wrong: bool) -> None:
+    """Write those of ``ci_files`` that the user asked for. On GitHub, annotate each point (a test case of JUnit) that
+    failed or is unknown. A failure is an error if ``is_wrong`` is true, and otherwise a warning."""
+    if ci_files.junit_file is not None:
+        write_text(ci_files.junit_file, to_junit(suites), "--junit")
+    if ci_files.ktap_file is not None:
+        write_text(ci_files.ktap_file, to_ktap(suites), "--ktap")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]
     for level in Level:  # errors come first, since GitHub shows only ten annotations of each level
         for one in _annotations((suite, point) for other, suite, point in found if other is level):

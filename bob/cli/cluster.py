@@ -205,4 +205,4 @@ def _run(
         )
         check_earlier(expected, asked.name, [one.configuration.name for one in requests])
         answers, folder = try_program(asked, requests, delivery.out, progress)
-    return finish(answers, folder, delivery.json_file, delivery.junit_file, expected)
+    return finish(answers, folder, delivery.json_file, delivery.ci_files, expected)

@@ -12,6 +12,7 @@ from bob.cli.output import console, document, is_stdout, paper, print_one, write
 from bob.errors import UsageError
 from bob.report.columns import ShownColumn, columns_of
 from bob.report.junit import to_junit
+from bob.report.ktap import to_ktap
 from bob.report.marks import print_overview
 from bob.report.nearby import nearby
 from bob.report.points import suites_of
@@ -27,7 +28,9 @@ ENDINGS = {
     "json": (".json",),
     "html": (".html", ".htm"),
     "junit": (".xml",),
+    "ktap": (".ktap",),
 }  # formats of one file, each with its endings
+CI_FORMATS = {"junit": to_junit, "ktap": to_ktap}
 PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}  # formats of the update protocol of a run of bob app
 SITE = "site"  # the format of several files in a folder
 FORMATS = (*ENDINGS, *PICTURES, SITE)
@@ -40,7 +43,7 @@ class ResultKind(Enum):
     """A kind of result. The value of each member lists the formats that bob can write such results in."""
 
     TABLES = (*ENDINGS, SITE)
-    QUESTION = ("table", "json", "html", "junit", SITE)
+    QUESTION = ("table", "json", "html", *CI_FORMATS, SITE)
     PROGRAM = FORMATS
     PROGRAMS = ("table", "markdown", "latex", "csv", "json", "html")
 
@@ -122,9 +125,9 @@ def write(kind: ResultKind, wanted: str, saved: Sequence[Saved], target: Path) -
             write_text(target, text.getvalue(), "--output")
         case "json":
             write_json(target, document_of(kind, saved), "--output")
-        case "junit":
+        case "junit" | "ktap":
             suites = [suite for one in saved for suite in suites_of(one.result, one.folder)]
-            write_text(target, to_junit(suites), "--output")
+            write_text(target, CI_FORMATS[wanted](suites), "--output")
         case "site":
             write_pages(target, _pages(kind, saved), "--output")
         case _:

@@ -87,7 +87,7 @@ def import_(
         about["checked"] = outside.is_checked
         trial = replace(trial, request=replace(trial.request, image=image))
         result, run = try_import(trial, outside, about, delivery.out, progress)
-    code = finish(result, run, delivery.json_file, delivery.junit_file)
+    code = finish(result, run, delivery.json_file, delivery.ci_files)
     return Exit.DIFFERENT if result.subjects[0].falls else code
 
 

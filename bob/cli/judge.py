@@ -12,8 +12,9 @@ from bob.run import option_table as table
 @command()
 def judge(
     run: Path = table.RUN,
+    *,
     json_file: Path | None = table.JSON,
-    junit_file: Path | None = table.JUNIT,
+    ci_files: table.CiFiles,
     quiet: bool = table.QUIET,
 ) -> Exit:
     """Judge the run in the directory RUN again, without a guest.
@@ -47,4 +48,4 @@ def judge(
             result = load_table(run).result
         else:
             result = judge_again(run, progress.step)
-    return finish(result, run, json_file, junit_file, is_wrong=False)
+    return finish(result, run, json_file, ci_files, is_wrong=False)

@@ -16,7 +16,7 @@ def merge(
     runs: tuple[Path, ...] = table.RUNS,
     *,
     json_file: Path | None = table.JSON,
-    junit_file: Path | None = table.JUNIT,
+    ci_files: table.CiFiles,
 ) -> Exit:
     """Merge the runs RUN... into the new run directory OUT, and print the table.
 
@@ -42,4 +42,4 @@ def merge(
     from bob.store.run_directory import new_identity
 
     result = merged(out, runs, new_identity())
-    return finish(result, out, json_file, junit_file, is_wrong=not result.is_table)
+    return finish(result, out, json_file, ci_files, is_wrong=not result.is_table)

@@ -151,7 +151,7 @@ def search(
             )
             asked = request(made, exploration, image, guests.host(scheduler))
             result, run = searching.search(wanted, asked, delivery.out, progress)
-    return finish(result, run, delivery.json_file, delivery.junit_file)
+    return finish(result, run, delivery.json_file, delivery.ci_files)
 
 
 def _asked_names() -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def make_table(
         with telling_what_is_kept(verb, options.resume), watching(quiet=delivery.quiet) as progress:
             done = [resume(options.resume, guests.host(scheduler), progress)]
         deliver(*done[0], delivery.json_file)
-        return conclude(done, delivery.json_file, delivery.junit_file, options.expected)
+        return conclude(done, delivery.json_file, delivery.ci_files, options.expected)
     for one in configurations:
         check_device(one)
     check_expected(options.expected, (ask(one, options.images[0]) for one in configurations))
@@ -97,7 +97,7 @@ def make_table(
         present(delivery.json_file, documents, lambda screen: _print(screen, images, done))
     else:
         deliver(*done[0], delivery.json_file)
-    return conclude(done, delivery.json_file, delivery.junit_file, options.expected)
+    return conclude(done, delivery.json_file, delivery.ci_files, options.expected)
 
 
 def _on_kernels(

@@ -100,7 +100,7 @@ def try_(
             (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step
         )
         result, run = try_out(replace(trial, request=replace(trial.request, image=image)), delivery.out, progress)
-    code = finish(result, run, delivery.json_file, delivery.junit_file)
+    code = finish(result, run, delivery.json_file, delivery.ci_files)
     if output is not None:
         write(ResultKind.QUESTION, wanted, [Saved(result, run)], output.path)
     return Exit.DIFFERENT if result.subjects[0].falls else code

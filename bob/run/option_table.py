@@ -363,6 +363,12 @@ JUNIT: Path | None = option(
     paths.NEW_FILE,
     renewable=True,
 )
+KTAP: Path | None = option(
+    "--ktap FILE",
+    "Write the result as KTAP into FILE, for a dashboard of kernel tests (docs/results.md).",
+    paths.NEW_FILE,
+    renewable=True,
+)
 QUIET: bool = option("--quiet", "Show no progress.", renewable=True)
 
 
@@ -378,10 +384,18 @@ class ProgramRunOptions:
 
 
 @group
+class CiFiles:
+    """The files that a CI reads (None: bob does not write it)."""
+
+    junit_file: Path | None = JUNIT
+    ktap_file: Path | None = KTAP
+
+
+@group
 class Delivery:
     """The places where bob writes a run and its result."""
 
     out: Path | None = OUT
     json_file: Path | None = JSON
-    junit_file: Path | None = JUNIT
+    ci_files: CiFiles
     quiet: bool = QUIET

@@ -71,6 +71,22 @@ def test_a_table_as_junit(bob: Bob, command: tuple[str, ...]) -> None:
     assert ended.out.startswith("ext4-ordered ")
 
 
+def test_the_same_as_ktap(bob: Bob) -> None:
+    put(Path("here"))
+    assert bob(*PROBE, "--ktap", "report.ktap", "--junit", "report.xml").code == 3
+    text = Path("report.ktap").read_text()
+    results = re.findall(r"^ *((?:not )?ok [0-9]+ [^#\n]*[^# \n])", text, flags=re.M)
+    assert results == ["not ok 1 directory-op", "ok 2 overwrite-any", "not ok 3 append-any", "not ok 1 ext4-ordered"]
+    assert outcomes() == TABLE
+    bob("show", "here", "--output", "shown.ktap")
+    assert Path("shown.ktap").read_text() == bob("show", "here", "--format", "ktap").out
+    assert results == [
+        line.split(" #")[0].strip() for line in Path("shown.ktap").read_text().splitlines() if "ok " in line
+    ]
+    ended = bob(*PROBE, "--ktap", "-")
+    assert ended.code == 2 and ended.err.startswith("bob: --ktap: ")
+
+
 def test_what_a_run_kept_as_junit(bob: Bob) -> None:
     put(Path("here"))
     assert bob("show", "here", "--output", "report.xml").code == 3

@@ -192,14 +192,14 @@ hint: for example new/table.csv
             ("--output", "table.pdf"),
             snapshot("""\
 bob: --output: cannot write .pdf
-hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; with --format, FILE may have any ending
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml, .ktap; with --format, FILE may have any ending
 """),
         ),
         (
             ("--output", "t.XLSX"),
             snapshot("""\
 bob: --output: cannot write .xlsx
-hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; with --format, FILE may have any ending
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml, .ktap; with --format, FILE may have any ending
 """),
         ),
         (
@@ -226,7 +226,7 @@ hint: name another directory
         (
             ("--format", "pdf"),
             snapshot("""\
-bob: invalid value for '--format': 'pdf' is not one of 'table', 'markdown', 'latex', 'csv', 'json', 'html', 'junit', 'svg', 'dot', 'site'
+bob: invalid value for '--format': 'pdf' is not one of 'table', 'markdown', 'latex', 'csv', 'json', 'html', 'junit', 'ktap', 'svg', 'dot', 'site'
 hint: bob show --help
 """),
         ),
