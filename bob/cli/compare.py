@@ -28,6 +28,9 @@ def compare(
     strict: bool = option("--strict", "Also count cells that are differently explored, or that only one side has."),
     json_file: Path | None = table.JSON,
     markdown_file: Path | None = option("--markdown FILE", "Write a Markdown page into FILE; - is stdout.", OUTPUT),
+    latex_file: Path | None = option(
+        "--latex FILE", "Write the table of both sides in LaTeX into FILE; - is stdout.", OUTPUT
+    ),
     html_file: Path | None = option("--html FILE", "Write a stand-alone page into FILE; - is stdout.", OUTPUT),
 ) -> Exit:
     """Compare two runs, or a run and a published table, cell by cell.
@@ -48,6 +51,7 @@ def compare(
       bob compare osdi14 bob-runs/20261121T230021-1f2e3d
       bob compare osdi14 bob-runs/matrix --markdown comparison.md
       bob compare osdi14 bob-runs/matrix --html then-and-now.html
+      bob compare osdi14 bob-runs/matrix --latex then-and-now.tex
       bob compare --as ext4-ordered=ext4-writeback bob-runs/matrix bob-runs/matrix
       bob compare before/result.json after/result.json || echo "something changed"
       bob compare good bob-runs/new --json - | jq '.cells[] | select(.kind != "same")'
@@ -67,7 +71,7 @@ def compare(
       8   a file is not a valid result
       9   a run has no result, or cannot be read
     """
-    files = {"--json": json_file, "--markdown": markdown_file, "--html": html_file}
+    files = {"--json": json_file, "--markdown": markdown_file, "--latex": latex_file, "--html": html_file}
     if len(there := [option for option, file in files.items() if is_stdout(file)]) > 1:
         raise UsageError(f"{' and '.join(there)} cannot both go to stdout", hint="name a file for one of them")
     old, new = named_side(a), named_side(b)
@@ -82,6 +86,10 @@ def compare(
         from bob.report.comparison.page import page  # imported only now, since jinja2 takes a while to load
 
         write_text(markdown_file, page(comparison), "--markdown")
+    if latex_file is not None:
+        from bob.report.comparison.latex import to_latex
+
+        write_text(latex_file, to_latex(comparison), "--latex")
     if html_file is not None:
         from bob.report.comparison.page import html_page
 

@@ -11,19 +11,10 @@ from bob.report.frames import cell_frame
 from bob.report.nearby import witness_command
 from bob.report.rows import MARKS, MARKS_IN_GRID, cells, families_of, title
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
-from bob.report.templating import environment
+from bob.report.templating import TEX_DELIMITERS, environment
 from bob.text import plural
 
 NOT_PROBED = "·"  # the mark in LaTeX, where a blank means that the property holds
-
-_CODE = {
-    "block_start_string": "<%",
-    "block_end_string": "%>",
-    "variable_start_string": "<<",
-    "variable_end_string": ">>",
-    "comment_start_string": "<#",
-    "comment_end_string": "#>",
-}  # delimiters of code in templates for LaTeX, which needs braces itself
 
 # For each family, its properties, and for each property the marks of all columns.
 Rows = list[tuple[str, list[tuple[str, list[str]]]]]
@@ -72,7 +63,7 @@ def to_latex(columns: Sequence[ShownColumn]) -> str:
 
 def _render(name: str, escape: Callable[[Any], str], rows: Rows, columns: Sequence[ShownColumn], **more: Any) -> str:
     results = results_of(columns)
-    template = environment(finalize=escape, **_CODE).get_template(name)
+    template = environment(finalize=escape, **TEX_DELIMITERS).get_template(name)
     return template.render(
         rows=rows,
         columns=columns,

@@ -16,6 +16,15 @@ from bob.story.timeline import Fate
 from bob.text import compact, plural
 from bob.version import __version__
 
+TEX_DELIMITERS = {
+    "block_start_string": "<%",
+    "block_end_string": "%>",
+    "variable_start_string": "<<",
+    "variable_end_string": ">>",
+    "comment_start_string": "<#",
+    "comment_end_string": "#>",
+}  # delimiters of code in templates for LaTeX, which needs braces itself
+
 
 def environment(**more: Any) -> Environment:
     """Return an environment with bob's templates and version, and the further options ``more``. An undefined name is an

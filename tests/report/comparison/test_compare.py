@@ -15,9 +15,12 @@ from bob.crash.coverage import States
 from bob.errors import MalformedError, UsageError
 from bob.report.comparison.compare import Kind, compare, kind_of
 from bob.report.comparison.exploration import differences
+from bob.report.comparison.latex import to_latex
 from bob.report.comparison.sides import Said, Side, SideAnswer, paired, run_side
 from bob.report.comparison.words import counts, settings
+from bob.report.escape import tex
 from bob.report.published import Direction, Reason
+from bob.report.rows import title
 from wording import text_with
 
 from .worlds import SAID, cell, run, run_of, side, sides, table, workload
@@ -285,3 +288,28 @@ def test_two_columns_of_other_names_are_held_against_each_other() -> None:
     for wrong in (("on", "two"), ("one", "tow")):
         with pytest.raises(UsageError, match="run lacks"):
             paired(both, both, [wrong])
+
+
+@limits(max_examples=60, deadline=None)
+@given(sides(), sides())
+def test_latex_has_both_sides_of_each_cell(one: Side, other: Side) -> None:
+    """With a box where both sides have a verdict, and these differ."""
+    marks = {Said.FAILS: r"$\times$", Said.UNKNOWN: "?", Said.SKIPPED: r"\textendash{}"}
+    comparison = compare(one, other)
+    text = to_latex(comparison)
+    rows = {
+        cells[0].strip(): [cell.strip() for cell in cells[1:]]
+        for line in text.splitlines()
+        if line.lstrip().startswith(r"\quad")
+        for cells in [line.removesuffix(r" \\").partition(r"\quad ")[2].split("&")]
+    }
+    assert set(rows) == {str(tex(title(name))) for names in comparison.families.values() for name in names}
+    for name in [name for names in comparison.families.values() for name in names]:
+        expected = []
+        for configuration in comparison.configurations:
+            a, b = (side.columns[configuration].get(name) for side in (one, other))
+            old, new = ("" if one is None else marks.get(one.said, r"$\cdot$") for one in (a, b))
+            is_changed = a is not None and b is not None and a.said.known and b.said.known
+            is_changed = is_changed and (a.said is Said.FAILS) != (b.said is Said.FAILS)
+            expected += [old, rf"\fbox{{{new}}}" if is_changed else new]
+        assert rows[str(tex(title(name)))] == expected
