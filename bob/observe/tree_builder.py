@@ -2,8 +2,8 @@
 and runs a program's checker on them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
-from itertools import count, repeat
 from typing import Any
 
 from bob.agent.client import Agent
@@ -57,13 +57,15 @@ class TreeBuilder:
         self._agent.ask("forget_chunks", timeout=TREE_TIMEOUT)
 
     def _entry(self, path: str, node: Node, new: list[bytes]) -> list[Any]:
-        numbers = [
-            self._number(node.read(at, at + CHUNK), new) if is_data else HOLE
-            for at, is_data in zip(range(0, _end(node), CHUNK), _has_data(node), strict=False)
-        ]
+        numbers: list[int] = []
+        end = 0
+        for place, chunk in _chunks(node):
+            numbers += [HOLE * (place - end)] if place > end else []
+            numbers.append(self._number(chunk, new))
+            end = place + 1
         xattrs = [[name, self._number(value, new)] for name, value in sorted(node.xattrs.items())]
         status = [node.mode or 0, node.uid or 0, node.gid or 0]
-        return [path, node.kind, node.inode, *status, node.size, node.target, numbers, xattrs]
+        return [path, node.kind, node.inode, *status, node.size, node.target, numbers, xattrs, node.mtime or 0]
 
     def _number(self, chunk: bytes, new: list[bytes]) -> int:
         digest = blake2b(chunk, digest_size=16).digest()
@@ -73,18 +75,16 @@ class TreeBuilder:
         return self._numbers[digest]
 
 
-def _end(node: Node) -> int:
-    """Return the end of the node's data, in bytes. The rest, up to its size, is zero."""
-    return node.size if node.pieces is not None else min(len(node.content), node.size)
-
-
-def _has_data(node: Node) -> Iterator[bool]:
-    """Yield for each chunk of the node whether bob knows data of it. A long file has only its pieces that are not
-    zero."""
+def _chunks(node: Node) -> Iterator[tuple[int, bytes]]:
+    """Yield the chunks of a file of which bob knows data, each with its place. What lies between them, and up to the
+    file's size, is zero."""
     if node.pieces is None:
-        yield from repeat(True)
+        for start in range(0, min(len(node.content), node.size), CHUNK):
+            yield start // CHUNK, node.read(start, min(start + CHUNK, node.size))
         return
-    known: set[int] = set()
+    near: dict[int, dict[int, bytes]] = {}  # the pieces that reach into a chunk
     for start, piece in node.pieces.items():
-        known.update(range(start // CHUNK, -(-(start + len(piece)) // CHUNK)))
-    yield from (number in known for number in count())
+        for place in range(start // CHUNK, -(-min(start + len(piece), node.size) // CHUNK)):
+            near.setdefault(place, {})[start] = piece
+    for place, pieces in sorted(near.items()):
+        yield place, replace(node, pieces=pieces).read(place * CHUNK, (place + 1) * CHUNK)

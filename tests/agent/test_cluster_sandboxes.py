@@ -44,7 +44,11 @@ def cluster(root: Path, **scripts: str) -> Iterator[Check]:
         def check(told: bytes = b"", *, alone: int = -1, **files: Node) -> CheckerAnswer:
             choose_start(agent, alone=alone)
             folder = Node("directory", mode=0o755)
-            tree = {"/n0": folder, "/n1": folder, **{path.replace("_", "/"): node for path, node in files.items()}}
+            tree = {
+                "/n0": folder,
+                "/n1": folder,
+                **{"/" + path.replace("_", "/"): node for path, node in files.items()},
+            }
             return builder.check([CheckerRun(tree, told)], program.seconds, longest=100)[0]
 
         yield check
@@ -95,3 +99,23 @@ def test_a_node_that_empties_its_temporary_folders_leaves_the_next_check_alone(r
     with cluster(root, node=node, ready="[ -s $1/n0/up ] && [ -s $1/n1/up ]", check="echo fine") as check:
         for _crash in range(2):
             assert check() == CheckerAnswer(0, "fine\n")
+
+
+def test_a_node_finds_its_files_as_they_were(root: Path) -> None:
+    """Long files with holes, times, modes, and two names of one file."""
+    long = Node("file", 2, size=2**40, mode=0o640, mtime=10**18, pieces={2**39 + 7: b"x"})
+    both = Node("file", 4, links=2, size=2, content=b"ab", mode=0o4755, mtime=3 * 10**18)
+    folder = Node("directory", 8, mode=0o1700, mtime=2 * 10**18)
+    look = "stat -c '%n %a %Y' $2/d; stat -c '%n %a %Y %h %s' $2/d/long $2/d/a $2/d/b"
+    look += f"; dd if=$2/d/long bs=1 skip={2**39 + 7} count=1"
+    node = f"[ $1 = 0 ] || {IDLE}; {{ {look}; }} >$2/seen 2>/dev/null; {IDLE}"
+    files = {"n0_d": folder, "n0_d_long": long, "n0_d_a": both, "n0_d_b": both}
+    with cluster(root, node=node, ready="grep -q x$ $1/n0/seen", check="cat $1/n0/seen") as check:
+        answer = check(**files)
+    assert answer.printed.splitlines() == [
+        "/n0/d 1700 2000000000",
+        f"/n0/d/long 640 1000000000 1 {2**40}",
+        "/n0/d/a 4755 3000000000 2 2",
+        "/n0/d/b 4755 3000000000 2 2",
+        "x",
+    ]

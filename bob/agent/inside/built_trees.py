@@ -16,7 +16,7 @@ from bob.agent.inside.programs import directories, run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
 CHUNK = 4096  # bytes of a part of a file's contents that has a number
-HOLE = -1  # the number of a part that is zero, and that no memory is taken for
+HOLE = -1  # the number of a part that is zero, and takes no memory; -3 stands for three such parts
 EMPTIED = "emptied"  # in place of a script that damages a tree: bob removes everything in it
 
 chunks: list[bytes] = []  # all chunks that the host has sent; the index is the number
@@ -40,8 +40,8 @@ def check_built(
 ) -> Reply:
     """Build each of ``trees``, and run the program's checker on it. A crash leaves ``trees[i]``, and before that crash
     the program under test had printed ``told[i]`` (one character for each byte). An entry of a tree is [path, kind,
-    inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk number]. ``root`` is
-    [mode, uid, gid] of the root directory.
+    inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk number, time of
+    modification (ns since 1970; 0: unknown)]. ``root`` is [mode, uid, gid] of the root directory.
 
     ``spoilers[i]`` is a script that damages ``trees[i]`` before the check (:func:`spoil_and_check`). ``blob`` has new
     chunks one after the other, and ``lengths`` has their lengths. In the reply, ``answers`` has the exit code and the
@@ -96,6 +96,9 @@ def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None
             _make(entry, first, made, without)
         except OSError as error:  # a sandbox has one user, and no devices
             raise Denial(f"{entry[0]} of {entry[4]}:{entry[5]} cannot be made: {error.strerror}") from None
+    for path, *_others, modified in entries:  # now, because a new name changes its directory's time
+        if modified:
+            os.utime(ROOT + path, ns=(modified, modified), follow_symlinks=False)
     mode, uid, gid = root
     try:
         _status(ROOT, "directory", mode, uid, gid)
@@ -104,7 +107,7 @@ def _build(entries: list[list[Any]], root: list[int], without: set[str]) -> None
 
 
 def _make(entry: list[Any], first: dict[int, str], made: set[str], without: set[str]) -> None:
-    path, kind, inode, mode, uid, gid, size, target, numbers, xattrs = entry
+    path, kind, inode, mode, uid, gid, size, target, numbers, xattrs, _modified = entry
     place = ROOT + path
     if kind == "file" and inode in first:
         os.link(first[inode], place)
@@ -118,8 +121,8 @@ def _make(entry: list[Any], first: dict[int, str], made: set[str], without: set[
         first[inode] = place
         with open(place, "wb") as file:
             for number in numbers:
-                if number == HOLE:
-                    file.seek(CHUNK, os.SEEK_CUR)
+                if number <= HOLE:
+                    file.seek(CHUNK * -number, os.SEEK_CUR)
                 else:
                     file.write(chunks[number])
             file.truncate(size)
