@@ -2,6 +2,7 @@
 This takes a tenth of the time that it takes in an emulated guest. The sandbox has a network of its own for the nodes,
 and its clock is the real one."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -156,11 +157,13 @@ class _PartJob(Job):
 
 
 def can_be_made(tree: Files) -> bool:
-    """Return whether a sandbox can make the files of ``tree`` as they are. All files there belong to one user, and lack
-    extended attributes."""
+    """Return whether a sandbox can make the files of ``tree`` as they are. All files there belong to one user, and
+    have no extended attributes. All names of a file must be in the tree."""
+    names = Counter(node.inode for node in tree.values() if node.kind == "file")
     return all(
         node.kind in ("file", "directory", "symlink")
         and node.fault is None
+        and (node.kind != "file" or node.links == names[node.inode])
         and not (node.uid or node.gid or node.xattrs or letters(node.flags) or node.project)
         for node in tree.values()
     )

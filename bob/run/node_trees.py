@@ -78,12 +78,12 @@ class NodeTrees:
 
     def nodes_below(self, tree: int, nodes: int) -> dict[str, Node]:
         """Return the files of tree number ``tree`` below the path /nK of this node, one of ``nodes``. No file has the
-        inode number of a file on another disk."""
+        inode number of a file on another disk. If the file system's numbers do not last, each name has another one."""
         found = self.seen.findings.observation(self.outcomes[tree]).tree or {}
         number, place = self.disk.number, f"/n{self.disk.number}"
         return {
-            place if path == "/" else place + path: replace(node, inode=node.inode * nodes + number)
-            for path, node in found.items()
+            place if path == "/" else place + path: replace(node, inode=(node.inode or -name) * nodes + number)
+            for name, (path, node) in enumerate(found.items(), 1)
         }
 
     def below(self, place: str, tree: int, chunks: int) -> dict[str, object]:
