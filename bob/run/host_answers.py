@@ -16,8 +16,9 @@ OF_EACH_WAY = 2  # states that guests repeat of each way to fail
 
 
 class HostAnswers(Generic[K]):
-    """The host's ``answers`` about the crash states ``asked``. ``repeated`` has the states that guests check.
-    ``doubt`` says why bob does not believe the host at all (None: it does)."""
+    """The host's ``answers`` about the crash states ``asked``, of which the first is the easiest to explain.
+    ``repeated`` has the states that guests check. ``doubt`` says why bob does not believe the host at all (None: it
+    does)."""
 
     def __init__(self, asked: Sequence[K], answers: Mapping[K, CheckerAnswer], seed: int) -> None:
         self._asked, self._answers = asked, answers

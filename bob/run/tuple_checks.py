@@ -7,6 +7,7 @@ from functools import partial
 
 from bob.agent.client import Agent
 from bob.catalogue.request import ProbeRequest
+from bob.crash.state import departure
 from bob.crash.tuples import Chosen
 from bob.judge.looked import Looked
 from bob.observe.observation import Node
@@ -64,6 +65,10 @@ class TuplesJob(CheckJob):
     def late(self, outcome: int) -> int:
         return self._late[outcome]
 
+    def hardness(self, place: int) -> tuple[int, ...]:
+        """Return how hard the tuple at ``place`` is to explain. bob.judge.programs has the same order."""
+        return len(self._behind[place]), *departure(self._observed.states[place].state), -self._place
+
     def begin(self) -> bool:
         """Take over the known answers. Return whether guests must check more tuples, and the last one was not lost."""
         self._is_on_host |= bool(self.known)
@@ -105,6 +110,7 @@ def check_tuples(
     """Check the tuples of ``windows`` on the host, and repeat some of the checks in guests. Without sandboxes, guests
     check all. Return how many checks guests repeated, or None if the host checked nothing."""
     places = [(window, place) for window in windows for place in range(len(window.tuples))]
+    places.sort(key=lambda one: one[0].hardness(one[1]))
     # Most tuples may belong to one window. The progress counts a check for any window, so that all advance alike.
     titles = [window.title for window in windows]
     asked_of_host = [

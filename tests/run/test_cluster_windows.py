@@ -338,7 +338,7 @@ def test_guests_decide_what_the_host_is_wrong_about(
     guests: Guests, host: Callable[[int], int], guests_check_all: bool
 ) -> None:
     guests.no_host, guests.host = None, host
-    looked, counts = explored(case_of())
+    looked, counts = explored(case_of(), seed=4)  # the host's wrong answer is in this sample
     expected = brute(CutKind.ANY)
     assert {one for job in guests.on_host for one in [job]} == expected  # and the end, to prove the host
     codes = {(*files(one, place), one.told): answer.code for one in looked for place, answer in one.answers.items()}
@@ -383,3 +383,14 @@ def test_an_answer_of_the_host_never_counts_as_that_of_a_lost_guest(
     shown = {answer(one[:2], one[2]).code for one in guests.made}
     assert all(code == truth[one] or code in shown for one, code in codes.items())
     assert (counts.repeated or 0) == len(guests.made)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_guest_has_shown_the_crash_that_explains_a_way_to_fail(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setitem(globals(), "answer", lambda *_: CheckerAnswer(10, "it is lost"))
+    guests.no_host = None
+    looked, _counts = explored(case_of(), seed=seed)
+    _subject, [easiest] = judge(samples_subject(), looked, ())
+    assert (*files(looked[easiest.place], easiest.outcome), easiest.told) in guests.made
