@@ -107,9 +107,11 @@ def _interruptible() -> Iterator[None]:
 
 
 def _kill_guests() -> None:
-    """End all guests that this process started in bob's own libvirt. Code that uses such a guest then sees that the
-    guest is lost."""
+    """End all guests that this process started in bob's own libvirt, and all sandboxes. Code that uses such a guest
+    then sees that the guest is lost."""
     from bob.guest.root import Root
+    from bob.sandbox.agents import end_sandboxes
 
+    end_sandboxes()
     with suppress(OSError):
         Root.end_guests()

@@ -22,6 +22,7 @@ WRITE_SECONDS = 600.0  # a sandbox may take so long to read a request
 LONGEST = 64 * 2**20  # bytes of an answer, at most: a script could forge an answer
 PART = 2**16
 _SAID = 300  # characters of an error that a message quotes
+_running: set[subprocess.Popen[bytes]] = set()  # the first processes of open sandboxes
 
 
 class SandboxedAgent(Agent):
@@ -121,11 +122,19 @@ def sandbox(root: Path) -> Iterator[Agent]:
         except OSError as error:
             raise SandboxLost(f"no process could be started: {error.strerror}", LossCause.VANISHED) from None
         stream = SandboxStream(process, errors)
+        _running.add(process)
         try:
             stream.write(packed)
             yield SandboxedAgent(stream)
         finally:
             stream.close()
+            _running.discard(process)
+
+
+def end_sandboxes() -> None:
+    """End all sandboxes of this process. Code that uses such a sandbox then sees that the sandbox is lost."""
+    for process in list(_running):
+        process.kill()
 
 
 def why_none(root: Path) -> str | None:

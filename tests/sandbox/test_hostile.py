@@ -28,7 +28,7 @@ from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.program import Program, ProgramFile
 from bob.record.recorder import put_program
 from bob.sandbox import bubblewrap
-from bob.sandbox.agents import SandboxedAgent, SandboxStream, packed_agent, sandbox, why_none
+from bob.sandbox.agents import SandboxedAgent, SandboxStream, end_sandboxes, packed_agent, sandbox, why_none
 
 from .small_root import make_small_root
 
@@ -334,6 +334,24 @@ def test_a_tree_with_an_attribute_is_not_built_without_it(place: Place) -> None:
 
     said = "/a has the extended attribute trusted.bob, which a sandbox shows otherwise than a guest"
     assert as_user(place.user, ask) == said
+
+
+def test_an_interrupt_ends_a_sandbox_at_once(place: Place) -> None:
+    """The second Ctrl-C, and an error in a call of bob, end all guests and sandboxes."""
+    packed_agent()
+
+    def ask() -> Any:
+        interrupt = threading.Timer(2.0, end_sandboxes)
+        interrupt.start()
+        began = time.monotonic()
+        try:
+            with sandbox(place.root) as agent:
+                check(agent, "time.sleep(60)", 60.0)
+        except SandboxLost:
+            return time.monotonic() - began
+        return "not ended"
+
+    assert as_user(place.user, ask) < 50
 
 
 def test_what_never_ends_is_ended_with_all_that_it_started(place: Place) -> None:
