@@ -141,8 +141,9 @@ class _SoloJob(Job):
 
 def _signature(answer: CheckerAnswer, place: int) -> str:
     """Return the signature of tree number ``place``: what the node recovered from it. If the script ``signature`` did
-    not end in time, the tree has a signature of its own."""
-    return f"tree {place}" if answer.code is None else f"{answer.code}: {answer.printed}"
+    not end in time, was killed or printed nothing, the tree has a signature of its own."""
+    says = answer.is_judgement and answer.printed.strip()
+    return f"{answer.code}: {answer.printed}" if says else f"tree {place}"
 
 
 class _Cluster:

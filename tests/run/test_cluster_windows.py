@@ -115,6 +115,7 @@ class Guests:
     checks: int = 0
     lost: str | None = None
     loses_alone: bool = False
+    says_alone: CheckerAnswer | None = None  # what each node says when it starts alone (None: its file)
     loses_after: bytes | None = None  # guests are lost when they check a tuple after this output
     made: list[Any] = field(default_factory=list)
     no_host: str | None = "not here"  # why there are no sandboxes
@@ -127,7 +128,7 @@ class Guests:
             tree = one.tree()
             files = tuple(tree[path].content if (path := f"/n{number}/f") in tree else b"" for number in range(2))
             if one.alone >= 0:
-                found[place] = CheckerAnswer(0, files[one.alone].decode())
+                found[place] = self.says_alone or CheckerAnswer(0, files[one.alone].decode())
             elif one.spoiler:
                 found[place] = CheckerAnswer(11, "it is damaged")
             else:
@@ -175,7 +176,7 @@ class Guests:
                 if self.alone >= 0 and self.loses_alone:
                     raise GONE
                 if self.alone >= 0:
-                    answers.append(CheckerAnswer(0, files[self.alone].decode()))
+                    answers.append(self.says_alone or CheckerAnswer(0, files[self.alone].decode()))
                     continue
                 if one.output == self.loses_after:
                     raise GONE
@@ -394,3 +395,17 @@ def test_a_guest_has_shown_the_crash_that_explains_a_way_to_fail(
     looked, _counts = explored(case_of(), seed=seed)
     _subject, [easiest] = judge(samples_subject(), looked, ())
     assert (*files(looked[easiest.place], easiest.outcome), easiest.told) in guests.made
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [CheckerAnswer(0, ""), CheckerAnswer(-9, ""), CheckerAnswer(127, "sh: not found"), CheckerAnswer(None, "")],
+    ids=["prints nothing", "killed", "not run", "hung"],
+)
+@pytest.mark.parametrize("no_host", [None, "not here"], ids=["host", "guests"])
+def test_nodes_that_do_not_say_what_they_recovered_are_not_alike(
+    guests: Guests, no_host: str | None, silent: CheckerAnswer
+) -> None:
+    guests.no_host, guests.says_alone = no_host, silent
+    _looked, counts = explored(case_of(files=(ProgramFile("signature", b"", True),)))
+    assert counts.classes == counts.possible == len(brute(CutKind.ANY))
