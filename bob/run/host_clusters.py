@@ -143,10 +143,8 @@ class _PartJob(Job):
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         for place, one in self._asked.items():
-            if place in self._found:  # another sandbox has checked it, and was lost afterwards
-                continue
-            tree = one.tree()
-            if can_be_made(tree):
+            # Another sandbox may have checked it, and was lost afterwards; the progress has forgotten that.
+            if place not in self._found and can_be_made(tree := one.tree()):
                 self._found[place] = self._cluster.checked(agent, one, tree)
             tell(int(one.counts))
         return True

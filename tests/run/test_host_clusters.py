@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from bob.agent.loss import GuestLost, Loss, LossCause
+from bob.catalogue.request import CheckPlace
 from bob.observe.observation import Node, OutcomeTable
-from bob.run.host_clusters import can_be_made
+from bob.program.answer import CheckerAnswer
+from bob.program.program import Program
+from bob.progress import Silent
+from bob.run import host_clusters, pool
+from bob.run.host_clusters import HostCluster, TupleCheck, can_be_made
 from bob.run.node_trees import NodeTrees
 
 
@@ -57,3 +66,43 @@ ROOTED = {"mode": 0o644, "uid": 0, "gid": 0}
 )
 def test_a_sandbox_gets_only_what_it_can_make(tree: dict[str, Node], can_be: bool) -> None:
     assert can_be_made(tree) is can_be
+
+
+GONE = GuestLost(Loss(LossCause.VANISHED, ""), "it is gone")
+
+
+class Counted(Silent):
+    def __init__(self) -> None:
+        self.states = 0
+
+    def observed(self, workload: str, states: int) -> None:
+        del workload
+        self.states += states
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_progress_counts_each_check_once_although_sandboxes_are_lost(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    lost = [GONE] * times
+
+    @contextmanager
+    def agent_in(*_: object) -> Iterator[object]:
+        yield SimpleNamespace(is_sound=True)
+
+    def checked(_self: object, _agent: object, asked: TupleCheck, _tree: object) -> CheckerAnswer:
+        if asked.output == b"19" and lost:
+            raise lost.pop()
+        return CheckerAnswer(0, asked.output.decode())
+
+    monkeypatch.setattr(pool, "agent_in", agent_in)
+    monkeypatch.setattr(host_clusters, "put_program", lambda *_: None)
+    monkeypatch.setattr(HostCluster, "_why_none", lambda _self: None)
+    monkeypatch.setattr(HostCluster, "checked", checked)
+    progress = Counted()
+    guests = pool.ProgramGuests(cast(Any, None), cast(Any, None), progress)
+    host = HostCluster(guests, Program("mine", "", (), nodes=2), CheckPlace.AUTO, 1)
+    asked = [TupleCheck("t", dict, b"%d" % number) for number in range(80)]
+    found = host.check(asked)
+    assert all(found[place].printed == str(place) for place in found)
+    assert progress.states == len(found) == (80 if times < 2 else 79)
