@@ -63,7 +63,7 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
     release = release_of(packed)
     if release is None:
         raise UsageError(f"{bzimage} is not a bzImage", hint="name arch/x86/boot/bzImage of a built kernel")
-    folders = [modules / release, modules / "lib/modules" / release]
+    folders = [modules / release, modules / "lib/modules" / release, modules / "usr/lib/modules" / release]
     folders += [modules] if modules.resolve().name == release else []
     folder = next((one for one in folders if one.is_dir()), None)
     if folder is None:

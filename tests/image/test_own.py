@@ -76,6 +76,15 @@ def test_a_build_is_read(mine: tuple[Path, Path], up: int) -> None:
     assert "soundcore" not in build.names, "no guest needs it"
 
 
+def test_a_package_of_debian_13_has_its_modules_below_usr(mine: tuple[Path, Path], tmp_path: Path) -> None:
+    bzimage, folder = mine
+    below = tmp_path / "unpacked" / "usr" / "lib" / "modules"
+    below.mkdir(parents=True)
+    folder.rename(below / RELEASE)
+    for given in (tmp_path / "unpacked", tmp_path / "unpacked" / "usr"):
+        assert read_build(bzimage, given, load_recipe(NAME)).folder == below / RELEASE
+
+
 @pytest.mark.parametrize(
     ("gone", "said"),
     [("drivers/md/dm-log-writes.ko", "CONFIG_DM_LOG_WRITES"), ("drivers/block/loop.ko", "CONFIG_BLK_DEV_LOOP")],
