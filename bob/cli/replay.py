@@ -41,7 +41,8 @@ def replay(
     guest: str | None = table.GUEST,
     keep: Path | None = option(
         "--keep DIR",
-        "For people without bob: write the crash image into DIR, and a script that mounts it and shows the files.",
+        "For people without bob: write the crash image into DIR, and a script that mounts it and shows the files, and"
+        " which bytes are wrong.",
         FOLDER,
     ),
     update: bool = option("--update", "Write the observed files and new evidence into WITNESS."),

@@ -1,9 +1,10 @@
 """Write a crash state into files for people without bob. The files are an image of each disk, and a script that mounts
-the file system from copies of the images, and shows its tree."""
+the file system from copies of the images, and shows its tree. The script begins with the bytes where files differ from
+what the operations leave."""
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
 from bob.witness.stack_script import stack_script
 from bob.workload.language import write_one
+from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
+_LINE = 16  # bytes that od shows in a line
 EACH_DISK = "bob replay --keep DIR writes the image of each disk"
 
 
@@ -125,6 +129,7 @@ def text(witness: Witness) -> str:
             *([f"mkdir {places}"] if made.nodes else []),
             *(line for volume in volumes for line in volume.lines()),
             'ls -liR "$mnt"',
+            *_differences(witness),
             f"find {places} -xdev -type f -size -4096k | sort | while read -r file; do",
             '    echo "== ${file#"$mnt"}"',
             '    od -A d -c -w16 "$file" | head -n 20',
@@ -132,3 +137,41 @@ def text(witness: Witness) -> str:
             "",
         ]
     )
+
+
+_DIFFERS = (
+    "differs() {",
+    '    echo "== $1: bytes $2 to $3 are not those that the operations leave"',
+    '    od -A d -c -w16 -j "$2" -N "$(($3 - $2))" "$mnt$1" | head -n 20',
+    "}",
+)
+
+
+def _differences(witness: Witness) -> Iterator[str]:
+    """Yield the lines of the script that show the bytes where files differ from what all operations leave."""
+    found = None if witness.found is None else witness.found.tree
+    if found is None or not isinstance(witness.work, Workload):
+        return
+    last = simulate(witness.work)[0].steps[-1]
+    lines: list[str] = []
+    for path, node in sorted(found.items()):
+        if node.kind != "file" or node.pieces is not None or path not in last.names:
+            continue
+        wanted = last.inodes[last.names[path]].content
+        for start, end in differing(node.content, wanted):
+            lines.append(f"differs {shlex.quote(path)} {start} {end}")
+        if len(node.content) != len(wanted):
+            lines.append(f"echo {shlex.quote(f'== {path}: ends at byte {len(node.content)}, not at {len(wanted)}')}")
+    yield from (*_DIFFERS, *lines) if lines else ()
+
+
+def differing(one: bytes, other: bytes) -> list[tuple[int, int]]:
+    """Return the ranges (first byte, and the byte after the last) in which ``one`` and ``other`` differ, up to the end
+    of the shorter one. Ranges with fewer than 16 equal bytes between them become one."""
+    ranges: list[tuple[int, int]] = []
+    for at in (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right):
+        if ranges and at - ranges[-1][1] < _LINE:
+            ranges[-1] = ranges[-1][0], at + 1
+        else:
+            ranges.append((at, at + 1))
+    return ranges

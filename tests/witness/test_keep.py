@@ -6,11 +6,14 @@ import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec import structs
 
@@ -28,7 +31,7 @@ from bob.subject import cluster_of, configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
 from bob.witness.document import Witness
-from bob.witness.keep import EACH_DISK, keep, text
+from bob.witness.keep import EACH_DISK, differing, keep, text
 from bob.witness.probe_file import to_probe
 from bob.witness.shell import translated
 from bob.witness.xfstests import CacheLoss, loss, to_case
@@ -63,6 +66,41 @@ def test_the_script_says_what_it_shows(tmp_path: Path) -> None:
     assert 'mount -t ext4 -o loop,data=ordered "$copy/crash.img" "$mnt"' in told
     for line in told.splitlines():
         assert not line.startswith("# ") or "$(" not in line
+
+
+def test_the_script_shows_the_bytes_that_differ(tmp_path: Path) -> None:
+    """Run on the files that the witness found, with the real od."""
+    read = witness.read(stored(tmp_path, document()))
+    assert read.found is not None and read.found.tree is not None
+    far = bytes(2000) + b"lost" + bytes(500)
+    tree = {"/a": replace(read.found.tree["/a"], content=read.found.tree["/a"].content[:100])}
+    asked = Workload("asked", (), tuple(parse("write /a 0 512; create /b")))
+    shown = replace(read, work=asked, found=replace(read.found, tree=tree))
+    lines = text(shown).splitlines()
+    part = lines[lines.index("differs() {") : next(n for n, line in enumerate(lines) if line.startswith("find "))]
+    (tmp_path / "a").write_bytes(tree["/a"].content)
+    said = subprocess.run(
+        ["sh", "-euc", "\n".join(part)],
+        env={"mnt": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.startswith("== /a: bytes 0 to ") and said.stdout.endswith(
+        "== /a: ends at byte 100, not at 512\n"
+    )
+    assert differing(far, bytes(len(far))) == [(2000, 2004)]
+
+
+@given(st.binary(max_size=80), st.binary(max_size=80))
+def test_ranges_that_differ(one: bytes, other: bytes) -> None:
+    ranges = differing(one, other)
+    differ = {at for at in range(min(len(one), len(other))) if one[at] != other[at]}
+    inside = {at for start, end in ranges for at in range(start, end)}
+    assert differ <= inside
+    assert all({start, end - 1} <= differ for start, end in ranges)
+    assert all(later - earlier >= 16 for (_start, earlier), (later, _end) in pairwise(ranges))
+    assert all(len(set(range(at, at + 17)) & differ) for start, end in ranges for at in range(start, end - 16))
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
