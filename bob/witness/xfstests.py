@@ -100,7 +100,8 @@ def _asked(witness: Witness) -> Workload:
         )
     if workload.at is not At.END:
         raise UsageError(
-            "the witness may crash at any time, and a case for xfstests only when the last operation has returned",
+            "the witness may crash at any time, and xfstests has no helper for that: _log_writes_replay_log_range"
+            " replays a log to an entry, but a write has another entry in each recording, and none can be left out",
             hint="bob witness export --dm-log writes a log that replay-log steps through",
         )
     return workload
