@@ -46,7 +46,7 @@ class TuplesJob(CheckJob):
         self.known: Mapping[int, CheckerAnswer] = {}
         self._taken_over: Mapping[int, CheckerAnswer] = {}
         self.looked = self.looked_at(case, observed, self.known_answers())
-        self._is_on_host = False
+        self.is_counted = False  # whether the progress has counted the tuples already
 
     @property
     def checked(self) -> list[tuple[int, Chosen]]:
@@ -69,9 +69,9 @@ class TuplesJob(CheckJob):
         """Return how hard the tuple at ``place`` is to explain. bob.judge.programs has the same order."""
         return len(self._behind[place]), *departure(self._observed.states[place].state), -self._place
 
-    def begin(self) -> bool:
-        """Take over the known answers. Return whether guests must check more tuples, and the last one was not lost."""
-        self._is_on_host |= bool(self.known)
+    @property
+    def is_needed(self) -> bool:
+        """Whether guests must check more tuples, and the last one was not lost."""
         return len(self.known) < len(self.tuples) and self.looked.observed.lost is None
 
     def end(self, answers: Mapping[int, CheckerAnswer], on_host: int, in_guests: int) -> None:
@@ -98,7 +98,7 @@ class TuplesJob(CheckJob):
         return replace(super().looked_at(case, observed, checked), behind=self._behind, late=self._late)
 
     def _sink(self, tell: StateSink) -> StateSink:
-        return (lambda _checks: tell(0)) if self._is_on_host else tell
+        return (lambda _checks: tell(0)) if self.is_counted else tell
 
     def _finished(self) -> None:
         """Do nothing: guests may get further tuples (:meth:`end`)."""
@@ -122,8 +122,9 @@ def check_tuples(
     in_guests: dict[tuple[TuplesJob, int], CheckerAnswer] = {}
     while True:
         for window in windows:
+            window.is_counted = bool(found)
             window.known = _of(window, answers.left_alone | in_guests)
-        asked = [window for window in windows if window.begin()]
+        asked = [window for window in windows if window.is_needed]
         if found and asked:
             number = len(answers.repeated) - len(in_guests)
             guests.progress.step(f"guests repeat {number:,} of {plural(len(found), 'check')}")

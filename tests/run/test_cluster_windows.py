@@ -409,3 +409,17 @@ def test_nodes_that_do_not_say_what_they_recovered_are_not_alike(
     guests.no_host, guests.says_alone = no_host, silent
     _looked, counts = explored(case_of(files=(ProgramFile("signature", b"", True),)))
     assert counts.classes == counts.possible == len(brute(CutKind.ANY))
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_progress_counts_each_tuple_once(guests: Guests, is_here: bool) -> None:
+    """The made-up host counts nothing, so nothing is left for the guests that repeat checks."""
+    counted: list[int] = []
+    guests.no_host = None if is_here else "not here"
+    case = case_of()
+    made = pool.ProgramGuests(None, None, Silent())  # type: ignore[arg-type]
+    made.progress.observed = lambda _title, states: counted.append(states)  # type: ignore[method-assign]
+    for seed in range(4):
+        counted.clear()
+        _looked, counts = explore_cluster(made, case, ProbeRequest(case.subject, budget=100, seed=seed), 1)
+        assert sum(counted) == (0 if is_here else counts.checked)
