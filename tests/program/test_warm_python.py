@@ -368,6 +368,54 @@ import sqlite3
 db = sqlite3.connect(':memory:')
 print(db.execute('SELECT 1').fetchone())
 """,
+    "a name in sys": """
+import sys
+class Last:
+    def __del__(self):
+        print('bye')
+sys.mine = Last()
+""",
+    "a name in builtins": """
+import builtins
+class Last:
+    __slots__ = ()
+    def __del__(self):
+        print('bye')
+builtins.mine = Last()
+""",
+    "a name in a library": """
+import json
+class Last:
+    __slots__ = ()
+    def __del__(self):
+        print('bye')
+json.mine = Last()
+""",
+    "a library of its own": """
+import sys, types
+class Last:
+    __slots__ = ()
+    def __del__(self):
+        print('bye')
+sys.modules['mine'] = types.ModuleType('mine')
+sys.modules['mine'].last = Last()
+""",
+    "number": """
+import os, threading
+print(threading.get_native_id() == os.getpid() == int(os.readlink('/proc/self')))
+""",
+    "aborted": """
+import os
+os.abort()
+""",
+    "forked again": """
+import os
+if child := os.fork():
+    print(os.waitpid(child, 0)[1], os.getpid() != child)
+else:
+    print(os.getppid() == os.getsid(0), flush=True)
+    os._exit(3)
+""",
     "syntax": "print(",
 }
 """Checkers in Python that may see how they are run, or how they end."""
@@ -388,14 +436,9 @@ class Last:
     "home/lib/colorsys.py": "mine = True\n",
     "libraries/spoken.py": "import sys\nprint('deprecated', file=sys.stderr)\n",
     "libraries/failing.py": """
-import os
-fork, forks = os.fork, []
-def second_fails():
-    forks.append(1)
-    if len(forks) == 2:
-        raise OSError(11, 'no more processes')
-    return fork()
-os.fork = second_fails
+import resource, os
+os.setresuid(65534, 65534, 65534)
+resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 """,
     "libraries/threaded.py": """
 import threading, time
@@ -487,7 +530,7 @@ def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path)
 
 
 def test_a_fork_that_fails_ends_in_words(tmp_path: Path) -> None:
-    """The second of the two: what forks must not wait for the number of a process that there will never be."""
+    """What waits for the number of a process must not wait for one that there will never be."""
     forks = warm("import failing", tmp_path)
     assert forks.pid is not None
     with (tmp_path / "output").open("wb") as output, pytest.raises(RuntimeError) as refused:
