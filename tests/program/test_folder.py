@@ -207,13 +207,15 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
         def wait(self) -> int | None:
             return code
 
-    def ends_within(_pid: int, seconds: float, _is_enough: object = None) -> bool:
+    def ends_within(_pid: int, seconds: float, _is_enough: object = None, outputs: object = ()) -> bool:
         if seconds < 1.0:
             return False
         waited.append(seconds)
         return code is not None and len(waited) == waits
 
     class Nothing:
+        is_full = False
+
         def all(self) -> bytes:
             return b""
 
@@ -222,8 +224,10 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
     script.__dict__.update(
         _process=Process(),
         _others=set(),
+        _alone=set(),
         _output=Nothing(),
         _said=Nothing(),
+        _outputs=(),
         _kill_all=lambda: None,
         _takes_too_much=str,
         _bounds=ScriptBounds(set()),

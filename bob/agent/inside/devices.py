@@ -39,6 +39,7 @@ fs/inode.c)."""
 SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 
 SECTOR = 512
+READ_AT_ONCE = 64 * 1024  # bytes
 LOOP_CTL_GET_FREE = 0x4C82
 LOOP_CONFIGURE = 0x4C0A
 LOOP_CLR_FD = 0x4C01
@@ -335,8 +336,14 @@ def write_text(path: str, text: str) -> None:
 
 
 def read_text(path: str) -> str:
-    with open(path, errors="backslashreplace") as file:
-        return file.read()
+    """Return the text of a file of the kernel's. (Python's open() would take twice as long.)"""
+    fd, parts = os.open(path, os.O_RDONLY | os.O_CLOEXEC), []
+    try:
+        while part := os.read(fd, READ_AT_ONCE):
+            parts.append(part)
+    finally:
+        os.close(fd)
+    return b"".join(parts).decode(errors="backslashreplace")
 
 
 def stat_of(pid: int) -> list[str]:

@@ -20,24 +20,28 @@ DELETED = " (deleted)"  # at the end of the path of a file without a name
 MountLine = tuple[str, ...]  # number, parent, device, root in it, mount point (proc_pid_mountinfo(5))
 
 
-def mounts() -> list[MountLine]:
-    return [tuple(line.split()[:5]) for line in read_text("/proc/self/mountinfo").splitlines()]
+def mounts() -> str:
+    return read_text("/proc/self/mountinfo")
 
 
-def unmount_after_scripts(before: list[MountLine]) -> None:
+def _lines(table: str) -> list[MountLine]:
+    return [tuple(line.split()[:5]) for line in table.splitlines()]
+
+
+def unmount_after_scripts(before: str) -> None:
     """Unmount the file system under test (at ``ROOT``) after a program's scripts have ended. Also unmount everything
-    that the scripts mounted: ``before`` lists the mounts that existed before the scripts ran. Raises Denial (an error
+    that the scripts mounted: ``before`` is what :func:`mounts` returned before the scripts ran. Raises Denial (an error
     for the user) if the scripts have left the file system busy, or have unmounted it."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
     # A mount hides an older mount below it, which shows when the upper one is gone.
-    while (there := mounts()) != before:
+    while (table := mounts()) != before and (there := _lines(table)) != (known := _lines(before)):
         for _over in [one for one in there if one[-1] == ROOT][1:]:
             libc.umount2(ROOT.encode(), MNT_DETACH)
-        for *_others, place in reversed([one for one in there if one not in before]):
+        for *_others, place in reversed([one for one in there if one not in known]):
             if place not in ROOTS:
                 libc.umount2(_unescaped(place), MNT_DETACH)
-        if mounts() == there:
+        if mounts() == table:
             break
     if libc.umount2(ROOT.encode(), 0) == 0:
         return

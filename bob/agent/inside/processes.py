@@ -7,12 +7,11 @@ import os
 import re
 import select
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 
-from bob.agent.inside.devices import read_text, stat_of, write_text
+from bob.agent.inside.devices import READ_AT_ONCE, read_text, stat_of, write_text
 from bob.agent.inside.mounts import libc
 
 WAKING = 50  # milliseconds: a wait for a script wakes up so often
@@ -51,32 +50,32 @@ def stay_on_host() -> None:
     write_text("/proc/self/oom_score_adj", FIRST_TO_GO)
 
 
-class Drain(threading.Thread):
-    """A thread that reads a pipe to its end, and keeps only the last ``most`` bytes (0: all). If it has read more than
-    ``limit`` bytes (0: no limit), it sets ``is_full`` and stops reading. From then on, the writer waits."""
+class Drain:
+    """The output of a script: the read end ``fd`` of a pipe. Only the last ``most`` bytes are kept (0: all). After more
+    than ``limit`` bytes (0: no limit), ``is_full`` is true, and nothing more is read, so the writer waits."""
 
     def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
-        super().__init__(daemon=True)
-        self._fd, self._most, self._limit, self._read = fd, most, limit, bytearray()
-        self.is_full = False
-        self.start()
+        self.fd, self._most, self._limit = fd, most, limit
+        self._kept, self._total = bytearray(), 0
+        self.is_full = self.is_over = False
 
-    def run(self) -> None:
-        total = 0
-        while not self.is_full and (piece := os.read(self._fd, 65536)):
-            total += len(piece)
-            self.is_full = total > self._limit > 0
-            self._read += piece
-            if self._most:
-                del self._read[: -self._most]
-        if not self.is_full:
-            os.close(self._fd)
+    def read(self) -> None:
+        """Read what is in the pipe. Wait until there is something, or until no writer is left."""
+        piece = os.read(self.fd, READ_AT_ONCE)
+        self._total += len(piece)
+        self._kept += piece
+        self.is_full, self.is_over = self._total > self._limit > 0, not piece
+        if self._most:
+            del self._kept[: -self._most]
 
     def all(self) -> bytes:
-        self.join()
-        if self.is_full:
-            os.close(self._fd)
-        return bytes(self._read)
+        """Read the pipe to its end, close it, and return what was kept."""
+        while not (self.is_full or self.is_over):
+            self.read()
+        with suppress(OSError):
+            os.close(self.fd)
+        self.fd = -1
+        return bytes(self._kept)
 
 
 def name_of(pid: int) -> str:
@@ -93,18 +92,36 @@ def state_of(pid: int) -> str:
     return ""
 
 
-def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
-    """Wait until the child ``pid`` ends, ``is_enough()`` is true, or ``seconds`` are over. Return whether the child has
-    ended; it is not reaped. The wait is a series of short waits. During one long wait, the whole guest might sleep. A
-    virtual clock would then jump to the end of the wait, even while a disk is still busy."""
+def ends_within(
+    pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False, outputs: Iterable[Drain] = ()
+) -> bool:
+    """Wait until the child ``pid`` ends, ``is_enough()`` is true, or ``seconds`` are over. Meanwhile, read ``outputs``.
+    Return whether the child has ended; it is not reaped. The wait is a series of short waits. During one long wait, the
+    whole guest might sleep. A virtual clock would then jump to the end of the wait, even while a disk is still busy."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
         waiting.register(fd, select.POLLIN)
-        while not (ended := bool(waiting.poll(WAKING))) and time.monotonic() < deadline:
-            if is_enough():
-                break
-        return ended
+        reading = {output.fd: output for output in outputs if not (output.is_full or output.is_over)}
+        for number in reading:
+            waiting.register(number, select.POLLIN)
+        look = time.monotonic() + WAKING / 1000
+        while True:
+            ready = {number for number, _event in waiting.poll(WAKING)}
+            for number in ready & reading.keys():
+                reading[number].read()
+                if reading[number].is_full or reading[number].is_over:
+                    waiting.unregister(number)
+                    del reading[number]
+            if fd in ready:
+                return True
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            if now >= look:
+                if is_enough():
+                    return False
+                look = now + WAKING / 1000
     finally:
         os.close(fd)
 
@@ -181,14 +198,20 @@ class ScriptBounds:
     def broken(self, drains: Sequence[Drain]) -> str:
         """Return which limit the script exceeds, as words that follow the script's name in a message. Return "" if it
         exceeds none. ``drains`` read the script's outputs."""
-        if any(drain.is_full for drain in drains):
-            return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output, which bob keeps as acknowledgements"
+        if outgrown := self.outgrown(drains):
+            return outgrown
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
             return f"started more than {MOST_TASKS:,} processes and threads"
+        return _took_too_much(self._others) if is_on_host else ""
+
+    def outgrown(self, drains: Sequence[Drain]) -> str:
+        """Return which limit on its output the script exceeds, as :meth:`broken` does."""
+        if any(drain.is_full for drain in drains):
+            return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output, which bob keeps as acknowledgements"
         if self._calls and _size(self._calls) > MOST_CALLS:
             most = f"{MOST_CALLS / 2**20:g} MiB of text, with four bytes for each byte that a call writes"
             return f"made more calls, or wrote more, than bob records: {most}"
-        return _took_too_much(self._others) if is_on_host else ""
+        return ""
 
     def memory(self) -> str:
         if _killed_for_memory() == self._killed:

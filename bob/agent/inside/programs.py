@@ -317,6 +317,7 @@ class Script:
         if self._process.stderr is not None:
             self._said = processes.Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
             self._process.stderr.close()
+        self._outputs = (self._output, self._said) if self._said is not self._output else (self._output,)
 
     def wait(self, seconds: float) -> ScriptExit:
         """Wait until the script ends, and kill the processes that it leaves running. Raises Denial if the script
@@ -324,16 +325,18 @@ class Script:
         reason is that virtual time may run faster than the disk of a busy host."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
-            if processes.ends_within(self._process.pid, seconds, self._takes_too_much):
+            if processes.ends_within(self._process.pid, seconds, self._takes_too_much, self._outputs):
                 code = self._process.wait()
                 break
             if self._takes_too_much() or not self._is_at_the_disk():
                 break
-        too_much = self._takes_too_much()
-        with processes.first_of_all() if too_much else nullcontext():
-            self._kill_all()
+        too_much = ""
+        if code is None or processes.has_children(self._alone):
+            too_much = self._takes_too_much()
+            with processes.first_of_all() if too_much else nullcontext():
+                self._kill_all()
         ended = ScriptExit(code, self._output.all(), self._said.all())
-        if too_much:
+        if too_much := too_much or self._bounds.outgrown(self._outputs):
             raise Denial(f"{self._name} {too_much}")
         if ended.code != 0 and (memory := self._bounds.memory()):
             clear_scratch()  # files there take memory
@@ -341,14 +344,14 @@ class Script:
         return ended
 
     def _takes_too_much(self) -> str:
-        return self._bounds.broken((self._output, self._said))
+        return self._bounds.broken(self._outputs)
 
     def _is_at_the_disk(self) -> bool:
         if processes.is_on_host:
             return False  # its clock is real, and a parent in vfork(2) has the same state
         for _look in range(LOOKS):
             waits = any(processes.state_of(pid) == "D" for pid in processes.descendants(self._others))
-            if waits or processes.ends_within(self._process.pid, processes.WAKING / 1000):
+            if waits or processes.ends_within(self._process.pid, processes.WAKING / 1000, outputs=self._outputs):
                 return True
         return False
 
