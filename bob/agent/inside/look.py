@@ -11,6 +11,8 @@ import os
 import re
 import stat
 import time
+from os import O_RDONLY, close, listxattr, lstat, read
+from os import open as open_file
 from typing import Any, NamedTuple, Optional, Union
 
 from bob.agent.inside.devices import EPOCH, opened
@@ -21,6 +23,7 @@ PIECE = 1024 * 1024
 ZEROS = bytes(PIECE)
 LONGEST = 256 * 1024 * 1024  # bytes of a file that are read: a damaged size may be anything
 LONGEST_PATH = 900  # characters; the agent enters a directory with a longer path: the kernel's limit is 4,096 bytes
+MOST_LISTINGS = 1000  # directories whose names are kept: a damaged directory may contain itself
 MOST_TEXT = 64 * 1024 * 1024  # characters of all paths together: a damaged directory may contain itself
 HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found", ".nilfs"}
@@ -46,6 +49,8 @@ TOUCHED = "touched"  # the fact that names the times which recovery, or this rea
 Stat = Union[os.stat_result, Statx]
 FlagAnswers = list[bytes]  # the kernel's answers about flags
 EntryTree = tuple[tuple[str, TreeEntry], ...]  # (path, entry), by path
+SeenEntry = tuple[TreeEntry, os.stat_result, int, int, Optional[bytes]]
+"""An entry, its status, mtime (ns), size, and content (None: it is a directory)."""
 
 
 class Pieces(NamedTuple):
@@ -78,6 +83,9 @@ class Look:
         self._known: dict[str, tuple[Any, bytes | Pieces, FlagAnswers, TreeEntry]] = {}
         """By path: the last status (mtime in ns), content, flags and entry. It lacks files with an attribute, a fault
         or a time that this mount set."""
+        self._seen: dict[str, SeenEntry] = {}  # the same for a look that is not close, of files that one read takes
+        self._listings: dict[str, tuple[list[str], list[tuple[str, str]], int]] = {}
+        """By directory: the names at the last look, their paths (:meth:`_named`), and the length of these."""
 
     def tree(self, since: int | None = None) -> EntryTree:
         """Return the entry of every name below the root. If ``closely`` is true, each entry names the time stamps that
@@ -123,7 +131,7 @@ class Look:
         """Add an entry to ``found`` for every name below the working directory, whose path is ``here``. Leave out the
         names in directories whose paths are too long. Return these directories; the caller changes into them and goes
         on there."""
-        folders, far = [""], []
+        folders, far, seen_of = [""], [], self._seen.get
         while folders:
             folder = folders.pop()
             if len(folder) > LONGEST_PATH:
@@ -137,15 +145,28 @@ class Look:
                 continue
             if self.closely:
                 found[above] = _with_names(found[above], "/".join(names), self._flags.read(flags))
-            for name in names:
-                if above == "/" and (is_of_the_file_system(name) if self.closely else is_hidden(name)):
-                    continue
-                path = f"{folder}/{name}"
-                found[here + path] = entry = self._entry(path[1:], here + path)
-                self._text += len(here) + len(path)
+            for path, name in self._named(here, folder, names):
+                seen = seen_of(name)
+                entry = seen[0] if seen and _is_as_before(path, seen) else self._entry(path, name)
+                found[name] = entry
                 if entry[0] == "directory":
-                    folders.append(path)
+                    folders.append(f"/{path}")
         return far
+
+    def _named(self, here: str, folder: str, names: list[str]) -> list[tuple[str, str]]:
+        """Return for each of ``names`` in the directory ``folder`` below ``here`` two paths: from ``here``, and from
+        the root. Leave out names that are not looked at. A directory mostly has the same names as at the last look."""
+        above = here + folder
+        listing = self._listings.get(above)
+        if listing is None or listing[0] != names:
+            is_left_out = is_of_the_file_system if self.closely else is_hidden
+            there = names if above else [name for name in names if not is_left_out(name)]
+            paths = [(f"{folder}/{name}"[1:], f"{above}/{name}") for name in there]
+            listing = names, paths, sum(len(name) for _path, name in paths)
+            if len(self._listings) < MOST_LISTINGS:
+                self._listings[above] = listing
+        self._text += listing[2]
+        return listing[1]
 
     def _listed(self, folder: str) -> tuple[list[str], FlagAnswers]:
         if self._text > MOST_TEXT:
@@ -200,6 +221,8 @@ class Look:
         if plain:
             if not _is_touched(also):
                 self._known[name] = state, data, flags, entry
+            if not self.closely and isinstance(data, bytes) and len(data) == size <= PIECE:
+                self._seen[name] = entry, *state, size, data if kind == "file" else None
             return entry
         return _with_fault(entry, fault or other_fault)
 
@@ -287,6 +310,26 @@ class Look:
             number = self._chunks[chunk] = len(self._chunks)
             self.new_chunks.append(chunk)
         return number
+
+
+def _is_as_before(path: str, seen: SeenEntry) -> bool:
+    """Return whether the file or directory ``path`` is as it was at the last look. This is the most frequent case, so
+    it takes few instructions of Python."""
+    _entry, status, modified, size, data = seen
+    try:
+        now = lstat(path)
+        if now != status or now.st_mtime_ns != modified:
+            return False
+        if data is not None:
+            fd = open_file(path, O_RDONLY)
+            try:
+                if size and read(fd, size) != data:
+                    return False
+            finally:
+                close(fd)
+        return not listxattr(path)
+    except OSError:
+        return False  # the caller looks at it once more, and notes the error
 
 
 def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
