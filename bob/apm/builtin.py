@@ -14,15 +14,22 @@ SAFE_FLUSH = matching("durable fsync-file data|size|attributes|entry")
 SAFE_RENAME = matching("ordered append rename|rename-over same-file")
 
 
+SOFT = "soft"
+_PROCESS_DIES = (
+    "a soft crash: the process dies, and the kernel lives. Each call that returned has its effect, and no later one has"
+)
+
+
 def names() -> tuple[str, ...]:
+    """Return the names of the models of file systems. :data:`SOFT` is no file system."""
     return tuple(_MODELS)
 
 
 def builtin(name: str) -> Model:
-    """Return a built-in model. Raises UsageError if the name is unknown."""
-    if name not in _MODELS:
-        raise UsageError(f"unknown built-in model {name!r}", hint=meant(name, _MODELS))
-    about, own = _MODELS[name]
+    """Return a built-in model: of a file system, or of soft crashes. Raises UsageError if the name is unknown."""
+    if name != SOFT and name not in _MODELS:
+        raise UsageError(f"unknown built-in model {name!r}", hint=meant(name, (*_MODELS, SOFT)))
+    about, own = (_PROCESS_DIES, clauses.every_written()) if name == SOFT else _MODELS[name]
     promised = clauses.closed({*_COMMON, *own})
     findings = tuple(
         ClauseFinding(

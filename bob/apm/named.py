@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bob.apm.builtin import builtin, names
+from bob.apm.builtin import SOFT, builtin, names
 from bob.apm.model import Model, load, with_distinct_names
 from bob.errors import UsageError, meant
 from bob.resources import shipped
@@ -20,7 +20,7 @@ def model_names() -> list[str]:
 def named_model(name: str) -> Model:
     """Return the model ``name``: a built-in model, or else the model in the file with this path, or else a shipped
     model. Raises UsageError if there is no such model."""
-    if name in names():
+    if name in (*names(), SOFT):
         return builtin(name)
     if Path(name).is_file():
         return load(Path(name))

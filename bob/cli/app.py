@@ -84,6 +84,7 @@ def run(
     about: ProgramOptions,
     options: table.FileSystemOptions,
     models: tuple[str, ...] = table.MODELS,
+    soft: bool = option("--soft", "Also try soft crashes: the process dies after a call, and the kernel lives."),
     checks: CheckPlace = table.CHECKS,
     shard: tuple[int, int] = table.SHARD,
     image: str = table.IMAGE,
@@ -109,6 +110,9 @@ def run(
     With --model, bob also checks the program's system calls against a model of a file system. It builds the states that
     the model allows, up to --budget for each model, and runs the checker on each.
 
+    With --soft, bob also runs the checker on the files after each call, as if the process had died there and the kernel
+    had not. A test that kills the process, as by SIGKILL, sees only these states. The answer is `model soft`.
+
     Without --check, bob compares what a crash leaves with the files at the start, at each output, at each sync and at
     the end. Files like none of them are a question to you, not a verdict, and the exit code is 3.
 
@@ -119,6 +123,7 @@ def run(
     Examples:
       bob app sqlite-rollback --fs ext4
       bob app replace-rename --fs ext4 --model ext4-ordered
+      bob app sqlite-rollback --soft
       bob app run ./my-app --fs ext4 --fs btrfs --fs xfs
       bob app --fs ext4 --workload ./w.sh --check ./c.sh
       bob app --fs ext4 --workload ./w.sh
@@ -141,6 +146,10 @@ def run(
         check_resumed(context)
         return resume_program("app", resumed, guests.host(scheduler), delivery, expected)
     program, systems, paces = about.read(), about.fs, about.paces
+    if soft:
+        from bob.apm.builtin import SOFT  # models take a while to load
+
+        models = (*models, SOFT)
     if models and not systems:
         systems, paces = (RECORDED_ON,), paces or (Pace.UNDISTURBED,)
     _check_file_systems(systems)

@@ -39,6 +39,29 @@ def done(operations: str, path: str) -> bytes:
     return history.steps[-1].inodes[history.steps[-1].names[path]].content
 
 
+@pytest.mark.parametrize(
+    "operations",
+    [
+        "append /a 700; rename /a /c; write /b 0 512; truncate /b 100; append /b 5000",
+        "truncate /a 0; append /a 9000; fsync /a; link /a /x; unlink /a; mkdir /d; rename /x /d/x",
+        "write /a 0 512 mmap; fallocate /a 0 8192; chmod /b 600; create /new; append /new 10; rename /new /b",
+    ],
+)
+def test_soft_crashes_leave_what_the_calls_so_far_made(operations: str) -> None:
+    """Each tree is that after the calls that have returned, or after one more call, which has not returned."""
+    trees = []
+    for step in simulate(workload(operations, SETUP))[0].steps:
+        contents = {path: step.inodes[identity].content for path, identity in step.names.items()}
+        trees.append({path: content for path, content in contents.items() if path != "/"})
+    found: dict[int, list[dict[str, bytes]]] = {}
+    for returned, nodes in states("soft", operations):
+        tree = {path: node.content if node.kind == "file" else b"" for path, node in nodes.items()}
+        found.setdefault(returned, []).append(tree)
+    for returned, those in found.items():
+        assert all(tree in trees[returned : returned + 2] for tree in those)
+    assert found.keys() == set(range(len(trees)))
+
+
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("call", ["write /a 0 512 sync", "write /a 0 512 dsync", "write /a 0 512; msync /a"])
 def test_a_write_that_syncs_is_durable_when_it_has_returned(name: str, call: str) -> None:

@@ -16,7 +16,7 @@ from bob import documents
 from bob.agent.client import Agent
 from bob.answer.answer import Cross, Way
 from bob.answer.result import Allowed, Checks, Result, SubjectResult
-from bob.apm.builtin import builtin
+from bob.apm.builtin import SOFT, builtin
 from bob.apm.clauses import every_clause
 from bob.apm.model import Model, load
 from bob.apm.named import named_model
@@ -467,6 +467,9 @@ def test_a_model_finds_a_planted_bug_unless_it_forbids_it_and_the_mended_twin_is
     assert checks(safe_rename).runs < checks(safe_rename).trees, (
         "what the checker said of a tree is known to the next model"
     )
+    in_place = scripts("echo newer > f", 'cd "$1" && case $(cat f) in old|newer) ;; *) exit 11;; esac', "echo old > f")
+    [soft] = by_models(in_place, tmp_path / "in-place", builtin(SOFT)).models
+    assert (soft.answer.verdict, allowed(soft).is_all) == (Verdict.FAILS, True), "dead between truncate and write"
     for found in by_models(planted.program(mended=True), tmp_path / "2", POSIX, builtin("ext4-o")).models:
         assert (found.answer.verdict, allowed(found).is_all, found.answer.ways) == (Verdict.HOLDS, True, ())
 
