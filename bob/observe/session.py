@@ -29,6 +29,7 @@ PREPARE_TIMEOUT = 120.0
 STATE_TIMEOUT = 60.0  # host seconds; after this time, a guest counts as hung on one crash state
 
 
+VIRTUAL_SLOWNESS = 5  # on a busy host, a second of a guest in virtual time may take so many seconds
 EXAMINE_TIMEOUT = 120.0  # host seconds; after this time, a guest counts as hung on the examination of one state
 
 
@@ -208,11 +209,12 @@ class Session:
         """Return the result of a program's checker for each run in ``asked``. ``seconds`` is the time limit of a run.
         A run may have a *spoiler*: a script that damages the state first, to test the checker. Raises the errors of
         :meth:`mount`, and UsageError if a state does not mount, or its spoiler fails."""
+        timeout = STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked)
         header, _ = self._ask(
             "check_program",
             [one.state for one in asked],
             payload,
-            STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked),
+            timeout if self._agent.real_time else VIRTUAL_SLOWNESS * timeout,
             told=[one.output.decode("latin-1") for one in asked],
             spoilers=[one.spoiler for one in asked],
             seconds=seconds,
