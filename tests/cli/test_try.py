@@ -239,7 +239,7 @@ hint: use --json FILE, or --output with FILE.txt, FILE.html, DIR/ for pages, or 
             "answers.pdf",
             snapshot("""\
 bob: --output: cannot write .pdf
-hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; with --format, FILE may have any ending
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml, .ktap; with --format, FILE may have any ending
 """),
         ),
         (
