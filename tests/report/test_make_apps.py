@@ -82,7 +82,7 @@ def test_two_that_measure_in_one_folder_share_the_work(
     make_apps: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    monkeypatch.setattr(make_apps, "ask", lambda program, label, _options, _out: asked.append((program, label)))
+    monkeypatch.setattr(make_apps, "ask", lambda program, label, *_more: asked.append((program, label)))
     with make_apps.claim(tmp_path / "gdbm" / "xfs") as is_ours:
         assert is_ours
         make_apps.measure(tmp_path, ["gdbm"])
