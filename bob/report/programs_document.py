@@ -20,12 +20,15 @@ from bob.text import compact, plural
 _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
-def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
+def page(
+    programs: Sequence[Result], configurations: Sequence[str], folder: str, head: Sequence[str] | None = None
+) -> str:
     """Return the page about ``programs``, with ``configurations`` as columns. In the results, an answer has the name
     ``CONFIGURATION`` if the program ran undisturbed, and ``CONFIGURATION-PACE`` if it ran at another pace. All answers
-    of one configuration stand in the same column. Commands on the page name witnesses in ``folder``."""
+    of one configuration stand in the same column. Commands on the page name witnesses in ``folder``. ``head`` has the
+    lines before the table (None: the usual ones)."""
     lines = [
-        *_head(programs),
+        *(_head(programs) if head is None else head),
         "| program | " + " | ".join(configurations) + " |",
         "|---" * (len(configurations) + 1) + "|",
     ]
