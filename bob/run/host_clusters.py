@@ -1,5 +1,5 @@
 """Clusters on the host. A sandbox starts the nodes natively on trees of files in memory, and runs the client's checker.
-This takes a tenth of the time that it takes in an emulated guest. The sandbox has a network of its own for the nodes,
+bench/nodes.py measures how fast that is, beside emulated guests. The sandbox has a network of its own for the nodes,
 and its clock is the real one."""
 
 from collections import Counter
