@@ -133,7 +133,8 @@ class ClusterTuples:
     has recovered, the tuples belong to ``classes`` (:class:`bob.crash.tuples.Classes`). An answer decides all tuples of
     a class, unless a control has ``split`` the class; ``decided`` counts these tuples. ``unmountable`` states of single
     disks did not mount. If sandboxes on the host checked tuples, guests ``repeated`` some of these checks (None: guests
-    checked all). ``grids`` has a grid for each two nodes; it is empty if a node has very many trees."""
+    checked all). ``why_guests`` is the reason that bob had no sandboxes, or did not believe them (empty: neither, or
+    the user wants guests). ``grids`` has a grid for each two nodes; it is empty if a node has very many trees."""
 
     cut: str
     messages: int
@@ -150,6 +151,7 @@ class ClusterTuples:
     split: int = 0
     unmountable: Count = 0
     repeated: int | None = None
+    why_guests: str = ""
     grids: tuple[NodeGrid, ...] = ()
 
     @property
@@ -167,6 +169,8 @@ class ClusterTuples:
         on_host = ""
         if self.repeated is not None:
             on_host = f"; the host checked, in sandboxes, and guests repeated {plural(self.repeated, 'check')}"
+        if self.why_guests:
+            on_host += f"; guests checked all, because {self.why_guests}"
         rules = f"; the rules {', '.join(self.rules)} set {self.set_aside:,} of them aside" if self.rules else ""
         if len(choosing := {rule: some for rule, some in self.set_aside_by.items() if some}) > 1:
             rules += f" ({', '.join(f'{rule} alone: {some:,}' for rule, some in choosing.items())})"

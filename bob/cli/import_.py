@@ -31,7 +31,7 @@ def import_(
     ),
     fs: str = table.FILE_SYSTEM,
     mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default=""),
-    offset: int = option("--offset BYTES", "Where the file system begins on the drive.", Range(0), 0),
+    offset: int = option("--offset BYTES", "The first byte of the file system on the drive.", Range(0), 0),
     size: int | None = option("--size BYTES", "Length of the file system.", Range(1), words="all of the rest"),
     expect: tuple[str, ...] = option(
         "--expect EXPECTATION", "An expectation for every crash state. bob answers each one.", words="mounts"

@@ -154,7 +154,7 @@ def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:
         rows.append((str(nearby(Path(run.path))), what, *began, state, _found(run), size(run.bytes)))
     headings = ("run", "of", *(("began",) if dated else ()), "", "found", "size")
     texts = [[heading, *(str(row[place]) for row in rows)] for place, heading in enumerate(headings)]
-    # A user cannot paste a path that is broken into lines. What may break does so between words, if there is room.
+    # A user cannot paste a path that is broken into lines. Other text breaks between words, if there is room.
     may_break = [heading in ("of", "found") for heading in headings]
     needed = [longest_part(each, of_words=breaks) for each, breaks in zip(texts, may_break, strict=True)]
     fits = sum(needed) + 2 * (len(needed) - 1) <= screen.width

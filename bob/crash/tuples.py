@@ -123,8 +123,8 @@ class PossibleTuples:
         yield from interleave(self._spread(one, choices, told, asked) for one in more)
 
     def _stand_in(self, chosen: Chosen, nodes: Sequence[int], told: int) -> bool:
-        """Return whether a tuple is possible in which ``nodes`` have their trees of ``chosen``, which has the trees of
-        the first nodes, and the other nodes have their newest trees."""
+        """Return whether a tuple is possible with the newest trees, except that ``nodes`` have their trees of
+        ``chosen``. ``chosen`` has the trees of the first nodes."""
         if any(node >= len(chosen) for node in nodes):
             return False
         trees = tuple(chosen[node] if node in nodes else tree for node, tree in enumerate(self._newest(told)))

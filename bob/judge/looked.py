@@ -24,6 +24,13 @@ NOTHING_TOLD = (
 SURELY = 0.25
 
 
+def places_in_rank(behind: tuple[int, ...] | None, place: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return what comes before and after the crash state itself in the rank of a program's crash
+    (:func:`bob.observe.easiest.rank`). In a cluster, the fewer nodes are ``behind``, the easier (None: not a cluster).
+    Among equals, the latest window is the easiest; ``place`` is the window's number."""
+    return () if behind is None else (len(behind),), (-place,)
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweredTrees:
     """The trees of files that crashes can leave after the program has written the output ``told`` and before its next

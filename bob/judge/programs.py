@@ -14,7 +14,7 @@ from bob.claim.verdict import Verdict, judged_states
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState
 from bob.judge.cluster_kinds import cluster_kind
-from bob.judge.looked import NOTHING_TOLD, Looked
+from bob.judge.looked import NOTHING_TOLD, Looked, places_in_rank
 from bob.judge.reliance import Reliances
 from bob.observe.easiest import Easiest
 from bob.observe.observations import TroubleKind, without_numbers
@@ -112,9 +112,8 @@ def judge(
             behind = window.behind.get(seen.outcome)
             late = window.late.get(seen.outcome, -1)
             crash = EasiestCrash(place, seen.state, seen.outcome, window.told, behind, late)
-            # In a cluster, the fewer nodes are behind, the easier. Among equals, the latest window is the easiest.
-            few = () if behind is None else (len(behind),)
-            harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, before=few, after=(-place,))
+            before, after = places_in_rank(behind, place)
+            harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, before=before, after=after)
     ways = sorted(
         ((harm.way(consequence, reliances), harm.easiest.shown[0]) for (consequence, _said), harm in found.items()),
         key=lambda one: (-one[0].states, one[0].evidence),

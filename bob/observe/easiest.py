@@ -9,12 +9,17 @@ from bob.observe.observations import ExploredState
 T = TypeVar("T")
 
 
+def rank(state: CrashState, before: tuple[int, ...] = (), after: tuple[int, ...] = ()) -> tuple[int, ...]:
+    """Return how hard ``state`` is to explain: ``before``, :func:`bob.crash.state.departure`, and ``after``. The caller
+    chooses ``before`` and ``after``."""
+    return *before, *departure(state), *after
+
+
 class Easiest(Generic[T]):
     """The number of crash states, and the state with the least ``rank``, which is the easiest to explain. ``shown`` is
     what the caller stored with that state.
 
-    A rank is a tuple of ``before``, :func:`bob.crash.state.departure` (how hard the state is to explain) and ``after``.
-    The caller chooses ``before`` and ``after``. If several states have the least rank, the first of them is kept."""
+    If several states have the least rank (:func:`rank`), the first of them is kept."""
 
     __slots__ = ("_best", "states")
 
@@ -32,10 +37,10 @@ class Easiest(Generic[T]):
         easiest state so far, keep ``shown`` as its data, and return True. ``before`` and ``after`` are parts of its
         rank."""
         self.states += states
-        rank = (*before, *departure(state), *after)
-        if self._best is not None and rank >= self._best[0]:
+        its = rank(state, before, after)
+        if self._best is not None and its >= self._best[0]:
             return False
-        self._best = rank, shown
+        self._best = its, shown
         return True
 
     @property

@@ -27,8 +27,6 @@ NO_BLOCKS = [1, 0]
 thousand of them are more text than some reads."""
 PREPARE_TIMEOUT = 120.0
 STATE_TIMEOUT = 60.0  # host seconds; after this time, a guest counts as hung on one crash state
-
-
 VIRTUAL_SLOWNESS = 5  # on a busy host, a second of a guest in virtual time may take so many seconds
 EXAMINE_TIMEOUT = 120.0  # host seconds; after this time, a guest counts as hung on the examination of one state
 

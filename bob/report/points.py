@@ -40,8 +40,8 @@ class Point:
     """The answer to one question. ``message`` says why the point did not pass. ``details`` are lines about it. If there
     is a witness (a file about one crash that shows a violation), the last line is the command that shows this violation
     again. ``is_better`` says that the point FAILED only because less is broken than expected. If the point is about a
-    program, ``repairs`` say for each way in which it fails what to repair. ``seconds`` is the time that bob took for
-    this point alone (None: unknown). Properties have none, since bob judges all of them on the same crash states."""
+    program, ``repairs`` has one for each way to fail. ``seconds`` is the time that bob took for this point alone (None:
+    unknown). Properties have none, since bob judges all of them on the same crash states."""
 
     name: str
     outcome: Outcome

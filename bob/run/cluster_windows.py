@@ -37,7 +37,7 @@ from bob.record.recorder import choose_start
 from bob.run.host_clusters import ROOT, HostCluster, TupleCheck
 from bob.run.node_trees import NodeTrees
 from bob.run.pool import Job, JobQueue, LostGuest, ProgramGuests, StateSink
-from bob.run.tuple_checks import TuplesJob, check_tuples, do_with_program
+from bob.run.tuple_checks import NO_CHECKS, GuestsShare, TuplesJob, check_tuples, do_with_program
 from bob.subject import DEFAULT_BUDGET, Subject
 from bob.text import plural
 from bob.trace.messages import messages
@@ -74,8 +74,8 @@ def explore_cluster(
     possible = plural(cluster.tuples.possible, "combination")
     step(f"{possible} of trees and output possible; checking {len(chosen):,} of them")
     windows = cluster.windows(chosen, guests.progress)
-    repeated = check_tuples(guests, case, windows, host, jobs, request.seed)
-    return [window.looked for window in windows], cluster.counts(chosen, windows, repeated)
+    share = check_tuples(guests, case, windows, host, jobs, request.seed)
+    return [window.looked for window in windows], cluster.counts(chosen, windows, share)
 
 
 class _NodeJob(Job):
@@ -328,7 +328,7 @@ class _Cluster:
         return list(combinations(range(len(self._trees)), 2)) if is_small else []
 
     def counts(
-        self, chosen: Sequence[Chosen], windows: Sequence[TuplesJob], repeated: int | None = None
+        self, chosen: Sequence[Chosen], windows: Sequence[TuplesJob], share: GuestsShare = NO_CHECKS
     ) -> ClusterTuples:
         classes = (0, 0, 0)
         codes = {one: job.looked.answers[place].code for job in windows for place, one in job.checked}
@@ -352,7 +352,8 @@ class _Cluster:
             split=classes[2],
             are_all_trees=self._are_all,
             unmountable=sum(node.unmountable for node in self._trees),
-            repeated=repeated,
+            repeated=share.repeated,
+            why_guests=share.why_all,
         )
 
     def _set_aside_by(self, rule: PaceRule) -> int:

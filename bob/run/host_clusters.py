@@ -105,12 +105,8 @@ class HostCluster:
         found: dict[int, CheckerAnswer] = {}
         if self.why_not is not None or not asked:
             return found
-        alike: dict[tuple[int, int], list[int]] = {}  # choosing another start takes a request
-        for place, one in enumerate(asked):
-            alike.setdefault((one.late, one.alone), []).append(place)
-        size = -(-len(asked) // (PARTS * self._jobs))
-        parts = [some[at : at + size] for some in alike.values() for at in range(0, len(some), size)]
-        jobs = [_PartJob(self, {place: asked[place] for place in part}, found) for part in parts]
+        size, numbered = -(-len(asked) // (PARTS * self._jobs)), list(enumerate(asked))
+        jobs = [_PartJob(self, dict(numbered[at : at + size]), found) for at in range(0, len(asked), size)]
         world = self._guests.world(self._cluster)
         queue = JobQueue(Clock.REAL, jobs, world, lambda agent: put_program(agent, self._cluster))
         self._guests.pool().do_all(queue, min(self._jobs, len(jobs)))

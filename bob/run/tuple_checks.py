@@ -2,14 +2,14 @@
 Sandboxes on the host do the checks if they can, and guests repeat some of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bob.agent.client import Agent
 from bob.catalogue.request import ProbeRequest
-from bob.crash.state import departure
 from bob.crash.tuples import Chosen
-from bob.judge.looked import Looked
+from bob.judge.looked import Looked, places_in_rank
+from bob.observe.easiest import rank
 from bob.observe.observation import Node
 from bob.observe.observations import Observations
 from bob.program.answer import CheckerAnswer, CheckerAnswers
@@ -66,8 +66,8 @@ class TuplesJob(CheckJob):
         return self._late[outcome]
 
     def hardness(self, place: int) -> tuple[int, ...]:
-        """Return how hard the tuple at ``place`` is to explain. bob.judge.programs has the same order."""
-        return len(self._behind[place]), *departure(self._observed.states[place].state), -self._place
+        """Return how hard the tuple at ``place`` is to explain."""
+        return rank(self._observed.states[place].state, *places_in_rank(self._behind[place], self._place))
 
     @property
     def is_needed(self) -> bool:
@@ -104,11 +104,23 @@ class TuplesJob(CheckJob):
         """Do nothing: guests may get further tuples (:meth:`end`)."""
 
 
+@dataclass(frozen=True, slots=True)
+class GuestsShare:
+    """The share of the guests in the checks. They ``repeated`` checks of the host (None: the host checked nothing).
+    ``why_all`` is the reason that they checked all (empty: they did not, or the user wants that)."""
+
+    repeated: int | None = None
+    why_all: str = ""
+
+
+NO_CHECKS = GuestsShare()
+
+
 def check_tuples(
     guests: ProgramGuests, case: ProgramCase, windows: Sequence[TuplesJob], host: HostCluster, jobs: int, seed: int
-) -> int | None:
+) -> GuestsShare:
     """Check the tuples of ``windows`` on the host, and repeat some of the checks in guests. Without sandboxes, guests
-    check all. Return how many checks guests repeated, or None if the host checked nothing."""
+    check all."""
     places = [(window, place) for window in windows for place in range(len(window.tuples))]
     places.sort(key=lambda one: one[0].hardness(one[1]))
     # Most tuples may belong to one window. The progress counts a check for any window, so that all advance alike.
@@ -120,9 +132,10 @@ def check_tuples(
     found = host.check(asked_of_host)
     answers = HostAnswers(places, {places[number]: answer for number, answer in found.items()}, seed)
     in_guests: dict[tuple[TuplesJob, int], CheckerAnswer] = {}
+    for window in windows:
+        window.is_counted = bool(found)
     while True:
         for window in windows:
-            window.is_counted = bool(found)
             window.known = _of(window, answers.left_alone | in_guests)
         asked = [window for window in windows if window.is_needed]
         if found and asked:
@@ -140,7 +153,8 @@ def check_tuples(
     for window in windows:
         done = sum(its is window for its, _place in on_host), sum(its is window for its, _place in in_guests)
         window.end(_of(window, answers.believed | in_guests), *done)
-    return sum(one in in_guests for one in on_host) if found else None
+    repeated = sum(one in in_guests for one in on_host) if found else None
+    return GuestsShare(repeated, answers.doubt or host.why_not or "")
 
 
 def _of(window: TuplesJob, answers: Mapping[tuple[TuplesJob, int], CheckerAnswer]) -> dict[int, CheckerAnswer]:

@@ -349,6 +349,15 @@ def test_guests_decide_what_the_host_is_wrong_about(
     assert sum(one.observed.coverage.mounted for one in looked) == len(guests.made)
     assert (counts.repeated == len(expected)) is guests_check_all or host(0) == -9
     assert (len(guests.made) == len(expected)) is guests_check_all
+    assert bool(counts.why_guests) is (host(10) == 0)
+
+
+def test_the_answer_says_why_guests_checked_all(guests: Guests) -> None:
+    _looked, counts = explored(case_of())
+    assert (counts.repeated, counts.why_guests) == (None, guests.no_host) and "not here" in counts.words
+    guests.no_host = None
+    _looked, counts = explored(case_of())
+    assert counts.repeated is not None and not counts.why_guests
 
 
 def files(one: Any, place: int) -> tuple[bytes, ...]:
